@@ -1,0 +1,1 @@
+"""HOST. The pipeline: import, check, optimise, calibrate, decide, emit, verify, report."""

@@ -1,0 +1,1 @@
+"""Words that everyone speaks; imports nothing of edgekit above it."""

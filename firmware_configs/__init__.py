@@ -1,0 +1,1 @@
+"""Device profiles, broker configuration, systemd units."""

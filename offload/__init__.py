@@ -1,0 +1,1 @@
+"""DEVICE. Policy, estimators, cloud client, power meters."""

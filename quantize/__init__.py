@@ -1,0 +1,1 @@
+"""HOST. The mathematics of quantization: observers, ranges, the parameter solver, corrections, the recipe."""
