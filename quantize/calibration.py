@@ -1,0 +1,122 @@
+"""Run the float graph over the calibration samples and keep what quantization needs of it, in bounded memory."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from edgekit.core.errors import BadInput
+from edgekit.quantize.interpreter import Array, NodeRunner, walk
+from edgekit.quantize.observers import Histogram, Interval, Observer, observer
+from edgekit.quantize.roles import Kind, role
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One calibration sample: a name for messages, and one array per model input."""
+
+    name: str
+    arrays: Mapping[str, Array]
+
+
+class Samples(Protocol):
+    """Calibration samples, read when asked for; the same index gives the same sample."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Sample: ...
+
+
+@dataclass(slots=True)
+class Calibration:
+    """What was seen. Sizes depend on the model and on `chosen`, never on the number of samples.
+
+    `channel_means[node][k]` is the mean of a linear node's float result per output channel over sample `chosen[k]`;
+    `outputs[k]` are the graph's outputs for it.
+    """
+
+    samples: int
+    chosen: tuple[int, ...]
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    channel_means: dict[str, list[NDArray[np.float32]]] = field(default_factory=dict)
+    outputs: list[dict[str, Array]] = field(default_factory=list)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def channel_mean(node: ir.Node, result: Array) -> NDArray[np.float32]:
+    """Mean per output channel: axis 1 of a convolution [N, C, …], the last axis of a product."""
+    axis = 1 if node.op_type in ("Conv", "ConvTranspose") else result.ndim - 1
+    axes = tuple(i for i in range(result.ndim) if i != axis)
+    return np.asarray(result.mean(axis=axes, dtype=np.float64), np.float32)
+
+
+def spread(count: int, total: int) -> tuple[int, ...]:
+    """At most `count` of `total` indexes, evenly spread, the same every time."""
+    return tuple(range(total)) if total <= count else tuple(int(i * total / count) for i in range(count))
+
+
+def calibrate(
+    model: ir.Model, samples: Samples, *, observer_name: str, chosen: Collection[int], threads: int
+) -> Calibration:
+    """One pass. Raises `BadInput` that names every sample with NaN or Inf, or the tensor that overflowed and where."""
+    if not len(samples):
+        raise BadInput("calibration", "there is no sample", "give a folder of images, .npy or .npz files")
+    inputs = {str(v.name) for v in model.graph.inputs}
+    outputs = {str(v.name) for v in model.graph.outputs}
+    linear = {n.name for n in model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR}
+    runners: dict[str, NodeRunner] = {}
+    seen: dict[str, Observer] = {}
+    result = Calibration(len(samples), tuple(sorted(chosen)))
+    broken: list[str] = []
+
+    def step(node: ir.Node, arrays: list[list[Array]]) -> list[list[Array]]:
+        runner = runners.get(str(node.name))
+        if runner is None:
+            runner = runners[str(node.name)] = NodeRunner(node, threads=threads)
+        return [runner(a) for a in arrays]
+
+    for index in range(len(samples)):
+        sample = samples[index]
+        if not_finite := [k for k, a in sample.arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]:
+            broken.append(f"{sample.name} ({', '.join(not_finite)})")
+        if broken:
+            continue
+        kept: dict[str, Array] = {}
+        for node, tensors in walk(model, [sample.arrays], step):
+            for name, (array,) in tensors.items():
+                if name in outputs:
+                    kept[name] = array
+                if array.dtype != np.float32:
+                    continue
+                if node is not None and not np.isfinite(array).all():
+                    raise BadInput(
+                        f"calibration sample {sample.name}",
+                        f"tensor '{name}' ({node.op_type} '{node.name}') is not finite in float already",
+                        "remove the sample, or check its preprocessing",
+                    )
+                seen.setdefault(name, observer(observer_name)).see(array)
+                if name in inputs or name in outputs:
+                    result.histograms.setdefault(name, Histogram()).see(array)
+                if node is not None and node.name in linear and index in result.chosen:
+                    result.channel_means.setdefault(str(node.name), []).append(channel_mean(node, array))
+        if index in result.chosen:
+            result.outputs.append(kept)
+        result.remarks += [
+            f"sample {sample.name} is blank: every value of '{k}' is {a.flat[0]:g}"
+            for k, a in sample.arrays.items()
+            if a.dtype.kind == "f" and a.size > 1 and a.min() == a.max()
+        ]
+    if broken:
+        raise BadInput(
+            "calibration",
+            f"{len(broken)} of {len(samples)} samples hold NaN or Inf, not finite numbers: {', '.join(broken[:8])}",
+            "remove or repair these samples",
+        )
+    result.intervals = {name: o.bounds() for name, o in seen.items()}
+    result.remarks += [
+        f"tensor '{name}' is zero in every sample" for name, i in result.intervals.items() if i.lo == i.hi == 0.0
+    ]
+    return result
