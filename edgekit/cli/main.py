@@ -132,7 +132,7 @@ def dispatch(arguments: Sequence[str]) -> ExitCode:
 
 
 def machine_fault(error: OSError) -> EnvironmentFault | None:
-    """A full disk, missing rights and their like as an `EnvironmentFault`; None where the OSError says another thing."""
+    """A full disk, missing rights and their like as an `EnvironmentFault`; None: it is another kind."""
     if error.errno not in MACHINE_ERRORS:
         return None
     what = str(error.filename or "writing")
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report_fault(error, as_json=as_json)
 
 
-class terminating_as_interrupt:  # noqa: N801 - reads as a statement
+class terminating_as_interrupt:
     """SIGTERM unwinds like Ctrl-C, so that temporary files are removed; restored on leaving."""
 
     def __enter__(self) -> None:
