@@ -86,7 +86,8 @@ class _Writer:
 
     def _store(self, name: str, array: NDArray[np.generic]) -> str:
         name = self.fresh(name)
-        self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        # asarray keeps a scalar a scalar: ORT fuses Add and Mul only with scalar scales, not with ones of shape [1]
+        self.initializers[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
         return name
 
     def _parameters(self, p: QParams) -> tuple[str, str]:
