@@ -1,0 +1,105 @@
+"""Every decision of a build as JSON: written out, edited by hand, given back.
+
+The recipe holds decisions, not readings: no times, no folders. Integers of the weights are not JSON; they lie beside it
+as `integers.npz` (see `edgekit.quantize.integers`) and are taken only while `parameters_digest` still fits.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
+
+from edgekit.core.errors import BadInput
+from edgekit.quantize.quantized import QParams
+from edgekit.quantize.weights import WeightSet
+
+RECIPE_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Which corrections a weight set keeps, and the held-out error with each candidate (smaller is better)."""
+
+    round_by_output: bool
+    bias: bool
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What ships first for one runtime, and why in one sentence. `weights` is None for float."""
+
+    precision: str
+    weights: WeightSet | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """See module. Tensor and node names are the canonical graph's, as `edgekit check` prints them.
+
+    `keep_float`: nodes that must not compute in integers (edit this). `activations` and `output_hint`:
+    [scale, zero point] in the unsigned domain. `runtimes`: what each runtime ships first.
+    """
+
+    observer: str = "minmax"
+    granularity: str = "channel"
+    keep_float: tuple[str, ...] = ()
+    integer_nodes: tuple[str, ...] = ()
+    activations: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    output_hint: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    corrections: Mapping[str, Kept] = field(default_factory=dict)
+    runtimes: Mapping[str, Choice] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    model_sha256: str = ""
+    format: int = RECIPE_FORMAT
+
+    def to_json(self) -> str:
+        """Sorted keys, one value a line; the same recipe gives the same text."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "recipe") -> "Recipe":
+        """Raises `BadInput` naming the field that does not fit."""
+        try:
+            raw = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadInput(source, f"not JSON: {error}", "give a recipe.json that a build wrote") from None
+        if not isinstance(raw, dict) or raw.get("format") != RECIPE_FORMAT:
+            raise BadInput(source, f"not a recipe of format {RECIPE_FORMAT}", "give a recipe.json that a build wrote")
+        known = set(cls.__dataclass_fields__)
+        if unknown := sorted(set(raw) - known):
+            raise BadInput(source, f"unknown field '{unknown[0]}'", "known fields: " + ", ".join(sorted(known)))
+        try:
+            return replace(
+                cls(),
+                **{
+                    **{k: raw[k] for k in ("observer", "granularity", "model_sha256", "format") if k in raw},
+                    **{k: tuple(raw[k]) for k in ("keep_float", "integer_nodes", "order") if k in raw},
+                    **{
+                        k: {n: (float(s), int(z)) for n, (s, z) in raw[k].items()}
+                        for k in ("activations", "output_hint")
+                        if k in raw
+                    },
+                    "corrections": {k: Kept(**v) for k, v in raw.get("corrections", {}).items()},
+                    "runtimes": {k: Choice(**v) for k, v in raw.get("runtimes", {}).items()},
+                },
+            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise BadInput(source, f"a field does not fit: {error}", "compare with a recipe.json that a build wrote") from None
+
+    def parameters_digest(self) -> str:
+        """What the integers of the weights depend on, besides the calibration set."""
+        parts = (self.model_sha256, self.granularity, sorted(self.integer_nodes), sorted(self.activations.items()))
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def pack(params: Mapping[str, QParams]) -> dict[str, tuple[float, int]]:
+    """Parameters as a recipe keeps them."""
+    return {name: (p.scale, p.zero_point) for name, p in params.items()}
+
+
+def unpack(params: Mapping[str, tuple[float, int]]) -> dict[str, QParams]:
+    """The inverse of `pack`."""
+    return {name: QParams(scale, zero) for name, (scale, zero) in params.items()}
