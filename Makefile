@@ -32,7 +32,7 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/demo.stamp | $(PY)
 setup: $(VENV)/dev.stamp ## everything a developer needs, in .venv
 
 demo: $(VENV)/demo.stamp ## quantize, prove, package and run a real network: a few minutes
-	@$(PY) -m examples.demo
+	@$(PY) examples/demo.py
 
 test: setup ## the tests
 	@$(PY) -m pytest
