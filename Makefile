@@ -55,7 +55,7 @@ bench: setup ## the benchmarks, against the stored ratios
 	@$(PY) -m benchmarks
 
 golden: setup ## write the golden files again; review the diff
-	@$(PY) -m pytest --update-golden
+	@$(PY) tests/golden/make_contract_models.py
 
 docs: setup ## write the generated pages of docs/ again
 	@$(PY) -m docs.generate

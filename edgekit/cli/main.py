@@ -145,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the `edgekit` command; returns its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
+    code = ExitCode.ENVIRONMENT  # what a reader's going away means before the work is done
     try:
         with terminating_as_interrupt():
             code = dispatch(arguments)
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # `edgekit … | head`: the reader has gone, there is no one to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.ENVIRONMENT
+        return code
     except OSError as error:
         fault = machine_fault(error)
         return report_error(fault, as_json=as_json) if fault else report_fault(error, as_json=as_json)

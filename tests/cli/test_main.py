@@ -204,8 +204,11 @@ def test_sigterm_unwinds_like_an_interrupt(command: Callable[..., int], capsys: 
 
 def test_a_reader_that_goes_away_leaves_no_traceback() -> None:
     script = f"{sys.executable} -c 'import sys; from edgekit.cli.main import main; sys.exit(main())' --help"
-    done = subprocess.run(f"({script}) | true", shell=True, capture_output=True, text=True, check=False)
+    piped = f"set -o pipefail; ({script}) | true"
+    buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False, env=buffered)
     assert done.stderr == ""
+    assert done.returncode == 0
 
 
 def test_a_usage_error_reaches_the_shell_as_exit_code_2() -> None:
