@@ -1,1 +1,1 @@
-"""HOST. The mathematics of quantization: observers, ranges, the parameter solver, corrections, the recipe."""
+"""HOST. The mathematics of quantization: roles, observers, the parameter solver, corrections, the recipe."""
