@@ -1,0 +1,148 @@
+"""The LiteRT target: a canonical graph to one `model.tflite`, float or int8."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import ai_edge_litert.schema_py_generated as schema
+import numpy as np
+import onnx_ir as ir
+
+from edgekit.compile.target import Emitted
+from edgekit.compile.tflite import layout
+from edgekit.compile.tflite.axes import Axes, as_is
+from edgekit.compile.tflite.dims import dims
+from edgekit.compile.tflite.flatfile import DTYPES, FREE, FlatFile, Tensor
+from edgekit.compile.tflite.forms import Form, Forms, reshape
+from edgekit.compile.tflite.lowering import Lower, Need, broken, dtype_of
+from edgekit.compile.tflite.plan import plan
+from edgekit.compile.tflite.site import Site
+from edgekit.compile.tflite.table import ROWS
+from edgekit.core.artifact import Port
+from edgekit.core.errors import Refusal, RuntimeRefuses
+from edgekit.quantize.quantized import QuantizedModel
+
+FILE: Final = "model.tflite"
+
+
+class LiteRtTarget:
+    """Implements `edgekit.compile.target.Target`."""
+
+    name: Final = "litert"
+
+    def refusals(self, model: ir.Model) -> tuple[Refusal, ...]:
+        """Each node that no row of the operator table takes, with the condition that it breaks."""
+        return tuple(found for node in model.graph if (found := self._refusal(node)) is not None)
+
+    def emit_float(self, model: ir.Model) -> Emitted:
+        """One float file. Raises `RuntimeRefuses`."""
+        return self._emit(model, None)
+
+    def emit_integer(self, quantized: QuantizedModel) -> Emitted:
+        """One file with 8-bit and float parts; inputs and outputs keep the model's types. Raises `RuntimeRefuses`."""
+        return self._emit(quantized.model, quantized)
+
+    def supported_operators(self) -> tuple[tuple[str, str, str], ...]:
+        """(operator, conditions, int8) for the table of the documentation."""
+        return tuple(
+            (
+                row.op,
+                "; ".join(need.words for need in row.needs),
+                "float kernel between 8-bit tensors" if row.int8 is None else "; ".join(n.words for n in row.int8) or "yes",
+            )
+            for op in sorted(ROWS)
+            for row in ROWS[op]
+        )
+
+    def _refusal(self, node: ir.Node) -> Refusal | None:
+        found = select(node)
+        if isinstance(found, Lower):
+            return None
+        reason, remedy = found
+        return Refusal(self.name, str(node.name), node.op_type, reason, remedy)
+
+    def _emit(self, model: ir.Model, quantized: QuantizedModel | None) -> Emitted:
+        refused = self.refusals(model)
+        if refused:
+            raise RuntimeRefuses(refused)
+        graph = model.graph
+        rows = {str(n.name): row for n in graph if isinstance(row := select(n), Lower)}
+        chosen = layout.solve(graph, {name: row.layout for name, row in rows.items()})
+        file = FlatFile()
+        file.reserve([str(v.name) for v in (*graph.inputs, *graph.outputs)])
+        forms = Forms(file)
+        inputs = {}
+        for value in graph.inputs:
+            axes = chosen.inputs[str(value.name)]
+            tensor = file.rename(forms.declare(value, axes, None), str(value.name))
+            forms.put(value, Form(axes, tensor))
+            inputs[str(value.name)] = (tensor, axes)
+        for step in plan(graph, rows, chosen.frames, quantized):
+            site = Site(step, forms, quantized)
+            step.row.emit(site)
+            site.finish()
+        outputs = self._outputs(graph.outputs, forms, {t.index for t, _ in inputs.values()})
+        data = file.finish({n: t for n, (t, _) in inputs.items()}, {n: t for n, (t, _) in outputs.items()})
+        return Emitted(
+            {FILE: data},
+            tuple(_port(v, inputs[str(v.name)][1]) for v in graph.inputs),
+            tuple(_port(v, outputs[str(v.name)][1]) for v in graph.outputs),
+        )
+
+    def _outputs(self, values: Sequence[ir.Value], forms: Forms, taken: set[int]) -> dict[str, tuple[Tensor, Axes]]:
+        """A tensor of its own for every output, under the model's name."""
+        found: dict[str, tuple[Tensor, Axes]] = {}
+        taken = set(taken)
+        for value in values:
+            form = forms.get(value, layout.port_orders(value), None)
+            tensor = form.tensor
+            if tensor.index in taken or forms.file.is_constant(tensor):
+                tensor = _copy(forms.file, tensor)
+            taken.add(tensor.index)
+            found[str(value.name)] = (forms.file.rename(tensor, str(value.name)), form.axes)
+        return found
+
+
+def select(node: ir.Node) -> Lower | tuple[str, str]:
+    """The row that takes this node, or (reason, remedy)."""
+    rows = ROWS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if rows is None:
+        where = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        return f"no lowering for operator {where}", "run it on another runtime, or replace it before export"
+    reasons = []
+    for row in rows:
+        found = broken((*_COMMON, *row.needs), node)
+        if found is None:
+            return row
+        reasons.append((found[1], found[0].remedy))
+    return reasons[0]
+
+
+def _typed(node: ir.Node) -> str | None:
+    for value in (*node.inputs, *node.outputs):
+        if value is None or not value.name:
+            continue
+        if dtype_of(value) not in DTYPES:
+            return f"'{value.name}' has type {dtype_of(value)}"
+        dims(value)
+    return None
+
+
+_COMMON: Final = (Need("known shapes and types", _typed),)
+
+
+def _copy(file: FlatFile, tensor: Tensor) -> Tensor:
+    made = file.tensor(tensor.name, tensor.shape, tensor.dtype, tensor.q)
+    if not tensor.shape:
+        reshape(file, tensor, made)
+        return made
+    rank = len(tensor.shape)
+    begin, size = (file.constant(n, np.full(rank, v, np.int32)) for n, v in (("begin", 0), ("size", FREE)))
+    file.operator("SLICE", [tensor, begin, size], [made], schema.SliceOptionsT())
+    return made
+
+
+def _port(value: ir.Value, axes: Axes) -> Port:
+    return Port(str(value.name), dtype_of(value), dims(value), None if axes == as_is(len(axes)) else axes)
+
+
+TARGET: Final = LiteRtTarget()
