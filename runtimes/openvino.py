@@ -5,6 +5,7 @@ choose by CPU), threads are not pinned to cores, and the compiled form is kept b
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -58,18 +59,21 @@ def compiled_model(artifact: LoadableArtifact, threads: int, cache: Path | None 
     weights = np.frombuffer(artifact.content(".bin"), np.uint8)
     core = _core()
     model = core.read_model(artifact.content(".xml"), openvino.Tensor(weights) if weights.size else b"")
-    return core.compile_model(model, "CPU", _config(threads, cache))
+    if cache is not None:
+        # a full disk or a read-only folder costs the time to compile, not the answer
+        with suppress(RuntimeError):
+            return core.compile_model(model, "CPU", {**_config(threads), "CACHE_DIR": str(cache / "openvino")})
+    return core.compile_model(model, "CPU", _config(threads))
 
 
-def _config(threads: int, cache: Path | None) -> dict[str, object]:
-    config: dict[str, object] = {
+def _config(threads: int) -> dict[str, object]:
+    return {
         "INFERENCE_PRECISION_HINT": "f32",
         "ENABLE_CPU_PINNING": False,
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
     }
-    return config if cache is None else {**config, "CACHE_DIR": str(cache / "openvino")}
 
 
 def _engine(request: Any, inputs: Sequence[FileTensor], outputs: int) -> Any:  # noqa: ANN401
