@@ -13,6 +13,7 @@ import numpy as np
 from edgekit.core.artifact import LoadableArtifact
 from edgekit.core.errors import BadInput, Unsupported
 from edgekit.runtimes.binding import Array, EngineFault, FileTensor, PortSession, checked_threads, first_line
+from edgekit.runtimes.flatbuffer_bounds import is_inside
 from edgekit.runtimes.installed import engine_module, engine_version
 from edgekit.runtimes.runtime import Session
 
@@ -38,6 +39,8 @@ class InterpreterRuntime:
         model = artifact.content(".tflite")
         if model[4:8] != _IDENTIFIER:
             raise BadInput(f"{artifact.label} is no TFLite model", "it lacks the mark TFL3", "fetch or build it again")
+        if not is_inside(model):
+            raise BadInput(f"{artifact.label} is damaged", "its parts lie beyond its end", "fetch or build it again")
         try:
             interpreter = engine.Interpreter(model_content=model, num_threads=threads)
             interpreter.allocate_tensors()
