@@ -1,0 +1,53 @@
+"""Inputs on which every artifact is proved: real samples, and edges of what an input may hold.
+
+Edge inputs are made from a name and the input's observed range, so that a device makes the same ones: they need no
+space in a bundle.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgekit.core.artifact import Port
+from edgekit.quantize.observers import Interval
+
+Array = NDArray[np.generic]
+EDGES: Final = ("zeros", "lowest", "highest", "noise")
+
+
+def edge_input(
+    name: str, ports: Sequence[Port], shapes: Mapping[str, tuple[int, ...]], ranges: Mapping[str, Interval]
+) -> dict[str, Array]:
+    """One edge input. Integer inputs take the values of `ranges` too, or zeros where nothing was observed."""
+    rng = np.random.default_rng(0)
+    made: dict[str, Array] = {}
+    for port in ports:
+        shape, span = shapes[port.name], ranges.get(port.name, Interval(0.0, 0.0))
+        values = {
+            "zeros": lambda s=shape: np.zeros(s),
+            "lowest": lambda s=shape, r=span: np.full(s, r.lo),
+            "highest": lambda s=shape, r=span: np.full(s, r.hi),
+            "noise": lambda s=shape, r=span: rng.uniform(r.lo, r.hi, s),
+        }[name]()
+        made[port.name] = np.asarray(values).astype(port.dtype)
+    return made
+
+
+def relative_errors(want: Mapping[str, Array], got: Mapping[str, Array]) -> dict[str, float]:
+    """|got − want| / |want| per float output; share of places that differ per integer output. Inf where it is not finite."""
+    errors = {}
+    for name, a in want.items():
+        b = got[name]
+        if a.shape != b.shape:
+            errors[name] = float("inf")
+        elif a.dtype.kind != "f":
+            errors[name] = float(np.mean(a != b)) if a.size else 0.0
+        else:
+            x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+            if not np.isfinite(y).all():
+                errors[name] = float("inf")
+            else:
+                errors[name] = float(np.linalg.norm(y - x) / (np.linalg.norm(x) + 1e-12))
+    return errors
