@@ -15,7 +15,6 @@ import numpy as np
 from edgekit.core.artifact import LoadableArtifact
 from edgekit.core.errors import BadInput, EdgekitError, Unsupported
 from edgekit.runtimes.binding import Array, EngineFault, FileTensor, PortSession, checked_threads, first_line
-from edgekit.runtimes.compiled_cache import CompiledCache
 from edgekit.runtimes.installed import engine_module, engine_version
 from edgekit.runtimes.runtime import Session
 
@@ -30,7 +29,7 @@ class OnnxRuntime:
 
     def version(self) -> str | None:
         """See `Runtime.version`."""
-        return engine_version("onnxruntime")
+        return engine_version("onnxruntime", "onnxruntime")
 
     def load(self, artifact: LoadableArtifact, *, threads: int, cache: Path | None = None) -> Session:
         """See `Runtime.load`."""
@@ -75,6 +74,8 @@ def _native_session(ort: ModuleType, model: bytes, threads: int, folder: Path | 
     options = session_options(ort, threads)
     if folder is None:
         return _start(ort, model, options)
+    from edgekit.runtimes.compiled_cache import CompiledCache  # brings hashlib; not every load has a cache
+
     entry = CompiledCache.of(folder / "onnxruntime", engine=f"onnxruntime {ort.__version__}", parts=[model])
     optimised = entry.read()
     if optimised is not None:

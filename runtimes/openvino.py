@@ -26,7 +26,7 @@ class OpenVino:
 
     def version(self) -> str | None:
         """See `Runtime.version`."""
-        return engine_version("openvino")
+        return engine_version("openvino", "openvino")
 
     def load(self, artifact: LoadableArtifact, *, threads: int, cache: Path | None = None) -> Session:
         """See `Runtime.load`."""

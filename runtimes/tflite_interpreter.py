@@ -30,7 +30,7 @@ class InterpreterRuntime:
 
     def version(self) -> str | None:
         """See `Runtime.version`."""
-        return engine_version(self._distribution)
+        return engine_version(self._module.partition(".")[0], self._distribution)
 
     def load(self, artifact: LoadableArtifact, *, threads: int, cache: Path | None = None) -> Session:
         """See `Runtime.load`. Nothing is cached: an interpreter starts in milliseconds."""
