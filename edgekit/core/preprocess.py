@@ -140,7 +140,7 @@ class Preprocess:
         return table.astype(np.float32)
 
     def as_uint8(self) -> "Preprocess":
-        """The same picture as bare pixels, for a model that holds the arithmetic itself; padding is the nearest level."""
+        """The same picture as bare pixels, for a model that holds the arithmetic itself; padding is rounded."""
         pad = self.pad
         if pad is not None:
             pixel = (pad.value * self.std[0] + self.mean[0]) * self.divisor

@@ -25,6 +25,10 @@ T = TypeVar("T")
 JSON_LIMIT: Final = 64 * 1024 * 1024
 
 
+class UnknownWord(BadInput):
+    """A field, kind or value that this edgekit does not know; a newer one may."""
+
+
 def to_plain(value: object) -> Plain:
     """The JSON form of a record. Fields that are None are left out. Raises `BadInput` for NaN and infinity."""
     if isinstance(value, float):
@@ -70,6 +74,11 @@ def from_plain(cls: type[T], plain: object, *, where: str, unknown: Unknown = "r
     return cast(T, _record(cls, plain, where, unknown))
 
 
+def value_from_plain(kind: object, plain: object, *, where: str, unknown: Unknown = "refuse") -> object:
+    """As `from_plain`, for any type expression: a union of records with a `kind`, a tuple, a mapping, a scalar."""
+    return _value(kind, plain, where, unknown)
+
+
 def _unique(where: str) -> Callable[[list[tuple[str, Plain]]], dict[str, Plain]]:
     def hook(pairs: list[tuple[str, Plain]]) -> dict[str, Plain]:
         table = dict(pairs)
@@ -103,7 +112,7 @@ def _record(cls: type, plain: object, where: str, unknown: Unknown) -> object:
     known: dict[str, Field[object]] = {field.name: field for field in fields(cls)}
     extra = sorted(set(table) - set(known) - ({"kind"} if hasattr(cls, "kind") else set()))
     if extra and unknown == "refuse":
-        raise BadInput(where, f"unknown field '{extra[0]}'", f"known are {', '.join(known)}")
+        raise UnknownWord(where, f"unknown field '{extra[0]}'", f"known are {', '.join(known)}")
     values = {}
     for name, field in known.items():
         if name in table:
@@ -116,8 +125,10 @@ def _record(cls: type, plain: object, where: str, unknown: Unknown) -> object:
 def _value(kind: object, plain: object, where: str, unknown: Unknown) -> object:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
-        if plain not in parts or isinstance(plain, bool):
-            raise BadInput(where, f"{plain!r} is not one of its values", f"one of {', '.join(map(str, parts))}")
+        if not isinstance(plain, str | int) or plain not in parts or isinstance(plain, bool):
+            raise UnknownWord(
+                where, f"{_shown(plain)} is not one of its values", f"one of {', '.join(map(str, parts))}"
+            )
         return plain
     if origin in (Union, types.UnionType):
         return _union(parts, plain, where, unknown)
@@ -138,9 +149,9 @@ def _union(parts: tuple[object, ...], plain: object, where: str, unknown: Unknow
     tagged = {part.kind: part for part in choices if isinstance(part, type) and hasattr(part, "kind")}
     if tagged:
         tag = _table(plain, where).get("kind")
-        if tag not in tagged:
-            raise BadInput(where, f"kind {tag!r} is not known", f"one of {', '.join(tagged)}")
-        return _record(tagged[cast(str, tag)], plain, where, unknown)
+        if not isinstance(tag, str) or tag not in tagged:
+            raise UnknownWord(where, f"kind {_shown(tag)} is not known", f"one of {', '.join(tagged)}")
+        return _record(tagged[tag], plain, where, unknown)
     for choice in choices[:-1]:  # plain scalars: int | str
         if isinstance(choice, type) and type(plain) is choice:
             return plain
