@@ -20,6 +20,7 @@ from edgekit.core.files import read_input
 from edgekit.core.geometry import Geometry
 from edgekit.core.record import Plain, to_plain, value_from_plain
 from edgekit.core.results import Box, Boxes, Label, Labels, Region, Regions, Tensors, TensorSummary, Text
+from edgekit.core.results import Result as Result  # what a task gives; callers of a task name it
 from edgekit.core.text_regions import components, corners, smallest_rectangle
 from edgekit.core.toml import dump_toml, parse_toml, read_toml
 
