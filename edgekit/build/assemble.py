@@ -1,0 +1,167 @@
+"""From what was decided to files: bundle, reference folder, report folder. Each is written whole or not at all."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import edgekit
+from edgekit.build.candidates import Candidate, Golden, limits
+from edgekit.build.decide import Decision
+from edgekit.core.bundle import file_ref, write_bundle
+from edgekit.core.errors import EnvironmentFault, Refusal
+from edgekit.core.files import write_atomic
+from edgekit.core.manifest import (
+    ANY_CPU,
+    HISTOGRAM_BINS_LIMIT,
+    SATURATION_SAFE,
+    VNNI,
+    ArtifactEntry,
+    GoldenError,
+    GoldenSample,
+    Histogram,
+    Manifest,
+)
+from edgekit.core.tensors import pack_arrays
+from edgekit.quantize import observers
+
+REFERENCE_BUNDLE: Final = "reference.ekb"
+TOOLS: Final = ("numpy", "onnx", "onnx-ir", "onnxruntime", "openvino", "ai-edge-litert")
+LEAST_VERSION: Final = {"onnxruntime": ">=1.20", "openvino": ">=2025.0", "litert": ">=2.0"}
+KEPT_IN_BUNDLE: Final = 2
+
+
+def entry_of(candidate: Candidate, golden: Sequence[Golden], decision: Decision | None) -> tuple[ArtifactEntry, dict[str, bytes]]:
+    """The manifest's entry and its blobs by hash."""
+    refs = [file_ref(name, content) for name, content in candidate.emitted.files.items()]
+    blobs = {ref.sha256: content for ref, content in zip(refs, candidate.emitted.files.values(), strict=True)}
+    isa = ANY_CPU
+    if candidate.precision == "int8" and candidate.runtime in ("onnxruntime", "openvino"):
+        isa = SATURATION_SAFE if candidate.weights == "saturation-safe" else VNNI
+    entry = ArtifactEntry(
+        runtime=candidate.runtime,
+        precision=candidate.precision,
+        files=tuple(refs),
+        inputs=candidate.emitted.inputs,
+        outputs=candidate.emitted.outputs,
+        isa=isa,
+        speed="measured" if decision is not None and decision.ratio is not None else "unmeasured",
+        integer_share=candidate.integer_share,
+        requires={candidate.runtime: LEAST_VERSION[candidate.runtime]},
+        golden=tuple(
+            GoldenError(g.name, {n: float(f"{e:.4g}") for n, e in candidate.errors[g.name].items()}, limits(candidate, g.name))
+            for g in golden
+            if g.is_kept and g.name in candidate.errors
+        ),
+        notes=(decision.choice.why,) if decision is not None and candidate is decision.ships[0] else (),
+    )
+    return entry, blobs
+
+
+def golden_of(golden: Sequence[Golden]) -> tuple[tuple[GoldenSample, ...], dict[str, bytes]]:
+    """The kept golden samples and their blobs by hash."""
+    samples, blobs = [], {}
+    for sample in golden:
+        if not sample.is_kept:
+            continue
+        inputs, outputs = pack_arrays(sample.inputs), pack_arrays(sample.outputs)
+        refs = file_ref("inputs.npz", inputs), file_ref("outputs.npz", outputs)
+        samples.append(GoldenSample(sample.name, *refs))
+        blobs |= {refs[0].sha256: inputs, refs[1].sha256: outputs}
+    return tuple(samples), blobs
+
+
+def bounded(name: str, histogram: observers.Histogram) -> Histogram | None:
+    """A streaming histogram in at most HISTOGRAM_BINS_LIMIT bins; None for a tensor that never moved."""
+    counts, edges = histogram.counts, histogram.edges()
+    if len(counts) < 2:
+        return None
+    group = -(-len(counts) // HISTOGRAM_BINS_LIMIT)
+    padded = np.pad(counts, (0, -len(counts) % group)).reshape(-1, group).sum(axis=1)
+    width = float(edges[1] - edges[0]) * group
+    return Histogram(name, float(edges[0]), float(edges[0]) + width * len(padded), tuple(int(c) for c in padded))
+
+
+def tool_versions() -> dict[str, str]:
+    """Versions of what the numbers were made with."""
+    found = {}
+    for name in TOOLS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def requires() -> dict[str, str]:
+    """What an agent must be to read this."""
+    major, minor = edgekit.__version__.split(".")[:2]
+    return {"edgekit": f">={major}.{minor}"}
+
+
+def write_all(
+    output: Path,
+    report: Path,
+    reference: Path,
+    bundle: tuple[Manifest, Mapping[str, bytes]],
+    floats: tuple[Manifest, Mapping[str, bytes]] | None,
+    float_model: bytes | None,
+    texts: Mapping[str, bytes],
+) -> None:
+    """The folders first, the bundle last: where the bundle is, all of it is. Raises `EnvironmentFault`."""
+    _write_folder(report, texts)
+    if floats is not None and float_model is not None:
+        folder = Path(tempfile.mkdtemp(prefix=f".{reference.name}.", dir=reference.parent))
+        try:
+            write_atomic(folder / "model.onnx", [float_model])
+            write_bundle(folder / REFERENCE_BUNDLE, *floats)
+            _swap(folder, reference)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    write_bundle(output, *bundle)
+
+
+def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise EnvironmentFault(str(path), f"cannot be written: {error.strerror}", "check rights and the disk") from error
+    try:
+        for name, content in files.items():
+            write_atomic(folder / name, [content])
+        _swap(folder, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _swap(folder: Path, path: Path) -> None:
+    folder.chmod(0o755)
+    if path.exists():
+        old = folder.with_name(folder.name + ".old")
+        path.rename(old)
+        folder.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        folder.rename(path)
+
+
+def refusals_json(refusals: Sequence[Refusal]) -> list[dict[str, str]]:
+    """For the report."""
+    return [asdict(r) for r in refusals]
+
+
+def sha256(content: bytes) -> str:
+    """Hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def as_json(value: object) -> bytes:
+    """Indented, sorted, one newline at the end."""
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()

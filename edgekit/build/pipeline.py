@@ -1,0 +1,364 @@
+"""`edgekit.build`: model + images + profile -> bundle. The stages in reading order; each is a module of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+import edgekit
+from edgekit.build import assemble, resolve
+from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
+from edgekit.build.decide import Decision, Pair, decide, order
+from edgekit.build.importing import ImportedModel, import_model
+from edgekit.build.options import BuildOptions
+from edgekit.build.report import report_files
+from edgekit.build.samples import open_samples, random_samples
+from edgekit.build.shares import integer_share
+from edgekit.compile.targets import target
+from edgekit.core import manifest as manifests
+from edgekit.core.errors import Refusal, RuntimeRefuses, UsageError
+from edgekit.core.manifest import Manifest, Provenance
+from edgekit.core.postprocess import Postprocess
+from edgekit.core.preprocess import Preprocess
+from edgekit.core.profile import DeviceProfile, detect_host, load_profile
+from edgekit.core.threads import usable_cpus
+from edgekit.quantize.calibration import Calibration, Samples, calibrate
+from edgekit.quantize.integers import load_integers, pack_integers
+from edgekit.quantize.pixels import pixel_params
+from edgekit.quantize.plan import correct, place_and_solve, relative_error, split
+from edgekit.quantize.quantized import QParams, QuantizedModel
+from edgekit.quantize.recipe import Choice, Kept, Recipe, pack, unpack
+from edgekit.quantize.roles import Kind, role
+from edgekit.quantize.solver import Parameters
+from edgekit.quantize.weights import WeightSet
+from edgekit.runtimes.registry import runtime
+
+Array = NDArray[np.generic]
+Progress = Callable[[str], None]
+THREADS_TIMED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What was built: the bundle's manifest, what each runtime ships and why, and who refused."""
+
+    output: Path
+    manifest: Manifest
+    decisions: tuple[Decision, ...]
+    refusals: tuple[Refusal, ...]
+    recipe: Recipe
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every stage reads."""
+
+    options: BuildOptions
+    imported: ImportedModel
+    profile: DeviceProfile
+    is_host: bool
+    preprocess: Mapping[str, Preprocess]
+    task: Postprocess
+    runtimes: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def build(options: BuildOptions, progress: Progress = lambda stage: None) -> BuildResult:
+    """Build a bundle; see `BuildOptions`.
+
+    Raises `UsageError`, `BadInput` (model, data, labels), `Unsupported` (a runtime asked for refuses the model, or none
+    is left), `EnvironmentFault` (disk, rights, an engine that is not installed), `PromiseNotKept` (accuracy budget).
+    Nothing is left half-written.
+    """
+    work = _prepare(options, progress)
+    model = work.imported.model
+    given = _given_recipe(options)
+    wants_integers = options.precision in (None, "int8")
+    samples = _samples(work, wants_integers)
+    calibration = None
+    if samples is not None:
+        progress("calibrate")
+        observer = options.observer or (given.observer if given else "minmax")
+        calibration = calibrate(
+            model, samples, observer_name=observer, chosen=split(len(samples)).chosen, threads=usable_cpus()
+        )
+    recipe, quantized = _quantize(work, calibration, samples, given, progress)
+    progress("prove")
+    reference = _reference(model)
+    golden = golden_samples(reference, work.imported.inputs, _kept_samples(work, samples), calibration)
+    pairs, refusals = _pairs(work, quantized, golden, progress)
+    progress("decide")
+    decisions = tuple(
+        decide(
+            pair,
+            golden,
+            options.prefer,
+            is_host=work.is_host,
+            given=given.runtimes.get(pair.runtime) if given else None,
+        )
+        for pair in pairs
+    )
+    ships = order(decisions)
+    if given and given.order:
+        ships = tuple(sorted(ships, key=lambda c: given.order.index(c.label) if c.label in given.order else len(ships)))
+    recipe = replace(
+        recipe, runtimes={d.runtime: d.choice for d in decisions}, order=tuple(c.label for c in ships)
+    )
+    progress("write")
+    result = _write(work, recipe, quantized, calibration, golden, pairs, decisions, ships, refusals)
+    return result
+
+
+def _prepare(options: BuildOptions, progress: Progress) -> _Work:
+    """Everything that can be refused before long work starts is refused here."""
+    resolve.check_output(options)
+    profile = detect_host() if options.device == "host" else load_profile(options.device)
+    runtimes = resolve.runtimes_for(options, profile)
+    progress("import")
+    imported = import_model(Path(options.model), input_shapes=options.input_shapes, fixed=options.fixed)
+    preprocess = resolve.preprocess_for(options, imported.inputs)
+    task = resolve.task_for(options)
+    progress("check")
+    refusals: list[Refusal] = []
+    taking = []
+    for name in runtimes:
+        found = target(name).refusals(imported.model)
+        if found and options.runtimes:
+            raise RuntimeRefuses(found)
+        refusals += found
+        taking += [] if found else [name]
+    if not taking:
+        raise RuntimeRefuses(refusals)
+    is_host = options.device == "host" or profile.name == detect_host().name
+    return _Work(options, imported, profile, is_host, preprocess, task, tuple(taking), tuple(refusals))
+
+
+def _samples(work: _Work, wants_integers: bool) -> Samples | None:
+    options = work.options
+    if options.calibration is not None:
+        preprocess = next(iter(work.preprocess.values()), None)
+        return open_samples(options.calibration, work.imported.inputs, preprocess, options.samples)
+    if options.random_data:
+        return random_samples(work.imported.inputs)
+    if wants_integers:
+        raise UsageError(
+            "edgekit build", "INT8 needs calibration data and none is given", "add --calibration, or --precision fp32"
+        )
+    return None
+
+
+def _given_recipe(options: BuildOptions) -> Recipe | None:
+    if options.recipe is None:
+        return None
+    from edgekit.core.files import read_input
+
+    return Recipe.from_json(read_input(options.recipe).decode("utf-8", "replace"), str(options.recipe))
+
+
+def _fixed_inputs(work: _Work) -> dict[str, QParams]:
+    """Parameters of picture inputs follow from their preprocessing."""
+    return {
+        name: pixel_params(p.denormalise_range(), () if p.pad is None else (p.pad.value,))
+        for name, p in work.preprocess.items()
+        if p.dtype != "uint8"
+    }
+
+
+def _weight_sets(work: _Work) -> dict[str, WeightSet]:
+    """Which integers each runtime gets on this profile."""
+    return {name: work.profile.weights_for(name) for name in work.runtimes}
+
+
+def _quantize(
+    work: _Work, calibration: Calibration | None, samples: Samples | None, given: Recipe | None, progress: Progress
+) -> tuple[Recipe, dict[WeightSet, QuantizedModel]]:
+    """The recipe so far and the quantized model for each weight set that is needed."""
+    options = work.options
+    base = given or Recipe(
+        observer=options.observer or "minmax",
+        granularity=options.granularity or "channel",
+    )
+    base = replace(base, model_sha256=work.imported.source_sha256)
+    if calibration is None or samples is None or options.precision in ("fp32", "fp16"):
+        return base, {}
+    model = work.imported.model
+    if given is not None and given.activations:
+        integer = frozenset(given.integer_nodes) - set(given.keep_float)
+        parameters = Parameters(unpack(given.activations), unpack(given.output_hint), frozenset())
+        if given.keep_float:
+            integer, parameters = place_and_solve(
+                model, calibration, keep_float=given.keep_float, fixed_inputs=_fixed_inputs(work)
+            )
+    else:
+        integer, parameters = place_and_solve(
+            model, calibration, keep_float=base.keep_float, fixed_inputs=_fixed_inputs(work)
+        )
+    recipe = replace(
+        base,
+        integer_nodes=tuple(sorted(integer)),
+        activations=pack(parameters.activations),
+        output_hint=pack(parameters.output_hint),
+    )
+    if not integer:
+        return recipe, {}
+    quantized: dict[WeightSet, QuantizedModel] = {}
+    kept: dict[str, Kept] = {}
+    stored = load_integers(options.recipe, recipe) if options.recipe is not None else None
+    for weights in sorted(set(_weight_sets(work).values())):
+        progress(f"quantize ({weights})")
+        if stored is not None and weights in stored:
+            values, biases = stored[weights]
+            quantized[weights] = QuantizedModel(
+                model, integer, parameters.activations, values, biases, parameters.output_hint
+            )
+            kept[weights] = recipe.corrections[weights]
+            continue
+        quantized[weights], kept[weights] = correct(
+            model,
+            integer,
+            parameters,
+            calibration,
+            samples,
+            weights=weights,
+            granularity=recipe.granularity,
+            error=relative_error,
+            threads=usable_cpus(),
+            kept=given.corrections.get(weights) if given else None,
+        )
+    return replace(recipe, corrections=kept), quantized
+
+
+def _reference(model: ir.Model) -> Reference:
+    """The float answer: ONNX Runtime on the canonical graph."""
+    emitted = target("onnxruntime").emit_float(model)
+    session = runtime("onnxruntime").load(emitted.loadable("reference"), threads=usable_cpus())
+    return lambda arrays: session(arrays)
+
+
+def _kept_samples(work: _Work, samples: Samples | None) -> dict[str, Mapping[str, Array]]:
+    if samples is None:
+        samples = random_samples(work.imported.inputs, assemble.KEPT_IN_BUNDLE)
+    first = range(min(assemble.KEPT_IN_BUNDLE, len(samples)))
+    return {f"calibration-{i}": samples[i].arrays for i in first}
+
+
+def _pairs(
+    work: _Work, quantized: Mapping[WeightSet, QuantizedModel], golden: Sequence[Golden], progress: Progress
+) -> tuple[tuple[Pair, ...], tuple[Refusal, ...]]:
+    """Both precisions of each runtime, proved. A runtime that fails here refuses the model by name."""
+    imported, sets = work.imported, _weight_sets(work)
+    pairs, refusals = [], list(work.refusals)
+    for name in work.runtimes:
+        progress(f"prove {name}")
+        weights = sets[name]
+        integers = quantized.get(weights)
+        try:
+            fp32 = emit(name, imported.model, None, None, imported.inputs, imported.outputs)
+            prove(fp32, golden, threads=THREADS_TIMED)
+            int8 = None
+            if integers is not None:
+                int8 = emit(name, imported.model, integers, weights, imported.inputs, imported.outputs)
+                prove(int8, golden, threads=THREADS_TIMED)
+                integer_share(int8, golden)
+            integer_share(fp32, golden)
+        except RuntimeRefuses as error:
+            if work.options.runtimes:
+                raise
+            refusals += error.refusals
+            continue
+        wanted = work.options.precision
+        pairs.append(
+            Pair(
+                name,
+                fp32,
+                int8,
+            )
+            if wanted is None
+            else Pair(name, None if wanted == "int8" and int8 else fp32, int8 if wanted == "int8" else None)
+        )
+    if not pairs:
+        raise RuntimeRefuses(refusals)
+    return tuple(pairs), tuple(refusals)
+
+
+def _write(
+    work: _Work,
+    recipe: Recipe,
+    quantized: Mapping[WeightSet, QuantizedModel],
+    calibration: Calibration | None,
+    golden: Sequence[Golden],
+    pairs: Sequence[Pair],
+    decisions: Sequence[Decision],
+    ships: Sequence[Candidate],
+    refusals: Sequence[Refusal],
+) -> BuildResult:
+    output, report, reference = resolve.output_paths(work.options.output)
+    samples, blobs = assemble.golden_of(golden)
+    recipe_json = recipe.to_json().encode()
+    linear = [n for n in work.imported.model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR]
+    remarks = [*work.imported.notes, *(calibration.remarks if calibration else [])]
+    if calibration is not None and not recipe.integer_nodes:
+        remarks.append(f"0 operators were quantized: the model has {len(linear)} with constant weights")
+    if work.options.random_data:
+        remarks.append("calibrated on random data: INT8 accuracy is no promise")
+
+    def manifest(entries: Sequence[manifests.ArtifactEntry]) -> Manifest:
+        histograms = calibration.histograms if calibration else {}
+        return Manifest(
+            model=work.options.output.stem,
+            version=edgekit.__version__,
+            inputs=work.imported.inputs,
+            outputs=work.imported.outputs,
+            artifacts=tuple(entries),
+            profile=work.profile.name,
+            preprocess=work.preprocess,
+            postprocess=work.task,
+            golden=samples,
+            refusals=tuple(refusals),
+            histograms=tuple(b for n, h in histograms.items() if (b := assemble.bounded(n, h)) is not None),
+            calibration=None
+            if calibration is None
+            else manifests.Calibration(calibration.samples, recipe.observer, recipe.granularity),
+            provenance=Provenance(
+                work.imported.source_sha256, assemble.sha256(recipe_json), edgekit.__version__, assemble.tool_versions()
+            ),
+            notes=tuple(remarks),
+            requires=assemble.requires(),
+        )
+
+    by_label = {c.label: d for d in decisions for c in d.ships}
+    entries = [assemble.entry_of(c, golden, by_label[c.label]) for c in ships]
+    floats = [assemble.entry_of(p.fp32, golden, None) for p in pairs if p.fp32 is not None]
+    made = manifest([e for e, _ in entries])
+    result = BuildResult(output, made, tuple(decisions), tuple(refusals), recipe, tuple(remarks))
+    if work.options.dry_run:
+        return result
+    texts = {
+        "recipe.json": recipe_json,
+        **({"integers.npz": pack_integers(recipe, quantized)} if quantized else {}),
+        **report_files(result, golden, pairs, work.profile),
+    }
+    assemble.write_all(
+        output,
+        report,
+        reference,
+        (made, {**blobs, **{h: b for _, more in entries for h, b in more.items()}}),
+        (manifest([e for e, _ in floats]), {**blobs, **{h: b for _, more in floats for h, b in more.items()}})
+        if floats
+        else None,
+        _float_model(pairs),
+        texts,
+    )
+    return result
+
+
+def _float_model(pairs: Sequence[Pair]) -> bytes | None:
+    for pair in pairs:
+        if pair.runtime == "onnxruntime" and pair.fp32 is not None:
+            return pair.fp32.emitted.files["model.onnx"]
+    return b""
