@@ -115,7 +115,8 @@ def _overlaps(detections: Doubles, boxes: Doubles, crowd: NDArray[np.bool_]) -> 
     own = np.prod(detections[:, 2:] - detections[:, :2], axis=1)[:, None]
     other = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)[None, :]
     union = np.where(crowd[None, :], own, own + other - shared)
-    return np.divide(shared, union, out=np.zeros(shared.shape), where=union > 0)
+    ratio: Doubles = np.divide(shared, union, out=np.zeros(shared.shape), where=union > 0)
+    return ratio
 
 
 def _precision(matches: Sequence[_Matched]) -> Doubles | None:
