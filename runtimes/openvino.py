@@ -34,7 +34,7 @@ class OpenVino:
         try:
             compiled = compiled_model(artifact, threads, cache)
             request = compiled.create_infer_request()
-            inputs = [_tensor(port) for port in compiled.inputs]
+            inputs = [_narrow(_tensor(port)) for port in compiled.inputs]
             outputs = [_tensor(port) for port in compiled.outputs]
         except (RuntimeError, ValueError, TypeError) as error:
             why = first_line(error)
@@ -106,3 +106,12 @@ def _tensor(port: Any) -> FileTensor:  # noqa: ANN401
     if partial.rank.is_dynamic:
         return FileTensor(dtype, None)
     return FileTensor(dtype, tuple(dim.get_length() if dim.is_static else None for dim in partial))
+
+
+def _narrow(tensor: FileTensor) -> FileTensor:
+    """The CPU plugin computes 64-bit integers in 32 bits: an input that does not fit is refused, not wrapped."""
+    return (
+        FileTensor(np.dtype(np.int32), tensor.shape)
+        if tensor.dtype.kind in "iu" and tensor.dtype.itemsize == 8
+        else tensor
+    )
