@@ -85,7 +85,11 @@ def conv(site: Site) -> None:
     outputs, group = weight.shape[0], integer(node, "group", 1)
     depthwise = group > 1 and weight.shape[1] == 1
     held = weight.transpose(1, 2, 3, 0) if depthwise else weight.transpose(0, 2, 3, 1)
-    inputs: list[Tensor | None] = [x, weight_tensor(site, held, scales, 3 if depthwise else 0), bias_tensor(site, outputs)]
+    inputs: list[Tensor | None] = [
+        x,
+        weight_tensor(site, held, scales, 3 if depthwise else 0),
+        bias_tensor(site, outputs),
+    ]
     geometry = {
         "padding": padding,
         "strideH": window.strides[0],
@@ -146,7 +150,9 @@ def conv_transpose(site: Site) -> None:
     image = made if len(shape) == 4 else site.temp((shape[0], 1, *shape[1:]), made)
     first = site.const(np.int32([0, *begins, 0]), "begin")
     last = site.const(np.int32([0, *(-c for c in cut), 0]), "end")
-    masks = schema.StridedSliceOptionsT(beginMask=0b1001, endMask=0b1001 | sum(1 << (i + 1) for i, c in enumerate(cut) if not c))
+    masks = schema.StridedSliceOptionsT(
+        beginMask=0b1001, endMask=0b1001 | sum(1 << (i + 1) for i, c in enumerate(cut) if not c)
+    )
     site.op("STRIDED_SLICE", [padded, first, last, site.const(np.int32([1] * 4), "step")], image, masks)
     if image is not made:
         site.reshape(image, shape, made)
@@ -171,7 +177,10 @@ def _output_sizes(
     if FREE not in (x.shape[0], *target):
         return site.const(np.int32([x.shape[0], *target, channels]), "shape")
     now = site.op("SHAPE", [x], site.temp((4,), dtype="int32"), schema.ShapeOptionsT(schema.TensorType.INT32))
-    factor, term = site.const(np.int32([1, *strides, 0]), "factor"), site.const(np.int32([0, *offsets, channels]), "term")
+    factor, term = (
+        site.const(np.int32([1, *strides, 0]), "factor"),
+        site.const(np.int32([0, *offsets, channels]), "term"),
+    )
     if FREE not in target:
         factor = site.const(np.int32([1, 0, 0, 0]), "factor")
         term = site.const(np.int32([0, *target, channels]), "term")
@@ -221,6 +230,8 @@ EXPLICIT: Final = Need("explicit pads", _explicit_pads, "let edgekit import the 
 PADS: Final = Need("pads, not output_shape", _no_output_shape, "export with explicit pads")
 
 ROWS: Final = (
-    Lower("Conv", conv, CHANNELS_LAST, (ranks(3, 4), constants(1, 2), EXPLICIT, Need("groups", _weight_groups)), (), True),
+    Lower(
+        "Conv", conv, CHANNELS_LAST, (ranks(3, 4), constants(1, 2), EXPLICIT, Need("groups", _weight_groups)), (), True
+    ),
     Lower("ConvTranspose", conv_transpose, CHANNELS_LAST, (ranks(3, 4), constants(1, 2), EXPLICIT, PADS), ()),
 )

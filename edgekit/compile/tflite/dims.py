@@ -18,9 +18,7 @@ def dims(value: ir.Value | None) -> tuple[Dim, ...]:
     if value is None or value.shape is None:
         name = "an absent input" if value is None else f"'{value.name}'"
         raise Unsupported(name, "its shape could not be inferred", "bind the model's input shapes")
-    return tuple(
-        d if isinstance(d, int) else (d.value or f"{value.name}:{i}") for i, d in enumerate(value.shape.dims)
-    )
+    return tuple(d if isinstance(d, int) else (d.value or f"{value.name}:{i}") for i, d in enumerate(value.shape.dims))
 
 
 def rank(value: ir.Value | None) -> int:

@@ -1,19 +1,24 @@
-"""Elementwise operators with numpy broadcasting, in any layout.
+"""Elementwise operators of two or more tensors with numpy broadcasting, in any layout.
 
 Operands of lower rank are given the leading axes that broadcasting implies, in the order of the frame.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
+import onnx_ir as ir
 
 from edgekit.compile.tflite.axes import arranged
 from edgekit.compile.tflite.dims import static
 from edgekit.compile.tflite.flatfile import Tensor
-from edgekit.compile.tflite.lowering import Lower, at_most, dtypes
+from edgekit.compile.tflite.forms import convert
+from edgekit.compile.tflite.lowering import Lower, Need, at_most, dtypes, number_is
 from edgekit.compile.tflite.site import Site
 from edgekit.compile.tflite.views import ELEMENTWISE
+
+Options = Callable[..., object]
 
 
 def operand(site: Site, index: int) -> Tensor:
@@ -27,7 +32,7 @@ def operand(site: Site, index: int) -> Tensor:
     return x if shape[:extra] == (1,) * extra and shape[extra:] == x.shape else site.reshape(x, shape)
 
 
-def binary(op: str, options: Callable[..., object], *, fuses: bool = False) -> Callable[[Site], None]:
+def binary(op: str, options: Options, *, fuses: bool = False) -> Callable[[Site], None]:
     """A two-operand operator of the same name on both sides."""
 
     def emit(site: Site) -> None:
@@ -37,10 +42,74 @@ def binary(op: str, options: Callable[..., object], *, fuses: bool = False) -> C
     return emit
 
 
-_NUMBERS: Final = dtypes("float32", "int32", "int64")
+def folded(op: str, options: Options, *, one_scale: bool = False) -> Callable[[Site], None]:
+    """Any number of operands, two by two. `one_scale`: 8-bit operands take the parameters of the result."""
+
+    def emit(site: Site) -> None:
+        made = site.y()
+        operands = [operand(site, i) for i in range(len(site.node.inputs))]
+        if one_scale:
+            operands = [requantized(site, x, made) for x in operands]
+        if len(operands) == 1:
+            site.give(operands[0])
+            return
+        *first, last = operands
+        full = made.shape
+        partial = reduce(lambda a, b: site.op(op, [a, b], site.temp(full, made), options()), first)
+        site.op(op, [partial, last], made, options())
+
+    return emit
+
+
+def requantized(site: Site, x: Tensor, like: Tensor) -> Tensor:
+    """The 8-bit tensor with the parameters of `like`."""
+    if x.q == like.q:
+        return x
+    same = site.temp(x.shape, like)
+    convert(site.file, x, same)
+    return same
+
+
+def where(site: Site) -> None:
+    """Condition, then, else."""
+    site.op("SELECT_V2", [operand(site, i) for i in range(3)], site.y(), schema.SelectV2OptionsT())
+
+
+def xor(site: Site) -> None:
+    """Two truth values differ."""
+    site.op("NOT_EQUAL", [operand(site, 0), operand(site, 1)], site.y(), schema.NotEqualOptionsT())
+
+
+def _same_rank(node: ir.Node) -> str | None:
+    return (
+        None
+        if len(node.inputs) <= 2 or len({v.shape for v in node.inputs if v is not None}) == 1
+        else ("more than two operands broadcast")
+    )
+
+
+NUMBERS: Final = dtypes("float32", "int32", "int64")
+_SHORT: Final = dtypes("float32", "int32")
+_BOOL: Final = dtypes("bool")
+_FOLDS: Final = Need("two operands, or equal shapes", _same_rank, "split the operator into pairs")
 
 ROWS: Final = (
-    Lower("Add", binary("ADD", schema.AddOptionsT, fuses=True), ELEMENTWISE, (_NUMBERS, at_most(6)), (), True),
-    Lower("Sub", binary("SUB", schema.SubOptionsT, fuses=True), ELEMENTWISE, (_NUMBERS, at_most(5)), (), True),
-    Lower("Mul", binary("MUL", schema.MulOptionsT, fuses=True), ELEMENTWISE, (_NUMBERS, at_most(6)), (), True),
-)
+    Lower("Add", binary("ADD", schema.AddOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
+    Lower("Sub", binary("SUB", schema.SubOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(5)), (), True),
+    Lower("Mul", binary("MUL", schema.MulOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
+    Lower("Div", binary("DIV", schema.DivOptionsT, fuses=True), ELEMENTWISE, (_SHORT, at_most(5)), None, True),
+    Lower("Pow", binary("POW", schema.PowOptionsT), ELEMENTWISE, (_SHORT, at_most(4), dtypes("float32", "int32", index=1))),
+    Lower("Mod", binary("FLOOR_MOD", schema.FloorModOptionsT), ELEMENTWISE, (dtypes("int32", "int64"), number_is("fmod", 0, 0), at_most(4))),
+    Lower("Min", folded("MINIMUM", schema.MaximumMinimumOptionsT, one_scale=True), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS), ()),
+    Lower("Max", folded("MAXIMUM", schema.MaximumMinimumOptionsT, one_scale=True), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS), ()),
+    Lower("Sum", folded("ADD", schema.AddOptionsT), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS)),
+    Lower("Equal", binary("EQUAL", schema.EqualOptionsT), ELEMENTWISE, (dtypes("float32", "int32", "int64", "bool"), at_most(4))),
+    Lower("Greater", binary("GREATER", schema.GreaterOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
+    Lower("GreaterOrEqual", binary("GREATER_EQUAL", schema.GreaterEqualOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
+    Lower("Less", binary("LESS", schema.LessOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
+    Lower("LessOrEqual", binary("LESS_EQUAL", schema.LessEqualOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
+    Lower("And", binary("LOGICAL_AND", schema.LogicalAndOptionsT), ELEMENTWISE, (_BOOL, at_most(4))),
+    Lower("Or", binary("LOGICAL_OR", schema.LogicalOrOptionsT), ELEMENTWISE, (_BOOL, at_most(4))),
+    Lower("Xor", xor, ELEMENTWISE, (_BOOL, at_most(4))),
+    Lower("Where", where, ELEMENTWISE, (at_most(4), dtypes("float32", "int32", "int64", "bool", index=1))),
+)  # fmt: skip

@@ -164,7 +164,9 @@ class FlatFile:
             made.inputs = [place[t.index] if t is not None else -1 for t in operator.inputs]
             made.outputs = [place[t.index] for t in operator.outputs]
             if operator.options is not None:
-                made.builtinOptionsType = getattr(schema.BuiltinOptions, type(operator.options).__name__.removesuffix("T"))
+                made.builtinOptionsType = getattr(
+                    schema.BuiltinOptions, type(operator.options).__name__.removesuffix("T")
+                )
                 made.builtinOptions = operator.options
             packed.append(made)
         into = [place[t.index] for t in inputs.values()]

@@ -64,7 +64,11 @@ class Window:
 
     def is_valid(self) -> bool:
         """Whether windows never leave the input and VALID gives the same number of them."""
-        return not any(self.begins) and all(r <= 0 for r in self.reach()) and (not self.rounds_up or self.outputs() is not None)
+        return (
+            not any(self.begins)
+            and all(r <= 0 for r in self.reach())
+            and (not self.rounds_up or self.outputs() is not None)
+        )
 
     def is_same(self) -> bool:
         """Whether TFLite's SAME pads exactly so."""

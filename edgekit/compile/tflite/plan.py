@@ -117,7 +117,9 @@ def _decide(step: Step, quantized: QuantizedModel | None) -> Step:
     if quantized is None or node.name not in quantized.integer_nodes:
         is_float = tail is not None and (quantized is None or tail.name not in quantized.integer_nodes)
         return with_tail if fusible and is_float else step
-    swallows = tail is not None and tail.name in quantized.integer_nodes and node.outputs[0].name not in quantized.activations
+    swallows = (
+        tail is not None and tail.name in quantized.integer_nodes and node.outputs[0].name not in quantized.activations
+    )
     if _has_kernel(step, quantized):
         for candidate in (with_tail, step) if swallows else (step,):
             if all(out_params(candidate, i, quantized) is not None for i in range(_written(node))):

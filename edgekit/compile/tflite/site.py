@@ -70,6 +70,14 @@ class Site:
         """The array of input `index`, in the model's order; None where absent or computed."""
         return constant(self.node.inputs[index]) if index < len(self.node.inputs) else None
 
+    def real_constant(self, index: int) -> NDArray[np.float32]:
+        """A constant float input as this node computes with it: rounded where the node is an integer one."""
+        value, array = self.node.inputs[index], self.constant(index)
+        assert value is not None and array is not None
+        real = np.asarray(array, np.float32)
+        q = self._params(value)
+        return real if q is None else q.dequantize(q.quantize(real))
+
     def weight(self) -> tuple[NDArray[np.generic], NDArray[np.float32] | None]:
         """Input 1 of a linear node as this node computes with it: int8 values and scales, or float values and None."""
         found = self._weight()
@@ -121,7 +129,9 @@ class Site:
         sizes = [d if isinstance(d, int) else FREE for d in dims(self.step.result(index))]
         return arranged(sizes, self.step.view.outputs[index])
 
-    def temp(self, shape: Shape, like: Tensor | None = None, *, dtype: str = "float32", q: QParams | None = None) -> Tensor:
+    def temp(
+        self, shape: Shape, like: Tensor | None = None, *, dtype: str = "float32", q: QParams | None = None
+    ) -> Tensor:
         """A tensor between two operators of this node, with the type and parameters of `like`, or those given."""
         dtype, q = (like.dtype, like.q) if like is not None else (dtype, q)
         return self.file.tensor(f"{self.step.result(0).name}/part", shape, dtype, q)
@@ -137,7 +147,11 @@ class Site:
         return self.file.constant(f"{self.node.name}/{what}", array, q, axis_scales)
 
     def op(
-        self, name: str, inputs: Sequence[Tensor | None], output: Tensor | Sequence[Tensor], options: object | None = None
+        self,
+        name: str,
+        inputs: Sequence[Tensor | None],
+        output: Tensor | Sequence[Tensor],
+        options: object | None = None,
     ) -> Tensor:
         """Write an operator; the first output is returned."""
         outputs = [output] if isinstance(output, Tensor) else list(output)
@@ -184,7 +198,16 @@ class Site:
             arrays = [(op, np.float32(b)) for op, b, on in bounds if on]
         else:
             first, last = clamp.first(q), clamp.last(q)
-            arrays = [(op, np.int8(b - 128)) for op, b, on in (("MAXIMUM", first, first > 0), ("MINIMUM", last, last < 255)) if on]
+            arrays = [
+                (op, np.int8(b - 128))
+                for op, b, on in (("MAXIMUM", first, first > 0), ("MINIMUM", last, last < 255))
+                if on
+            ]
         for op, bound in arrays:
-            made = self.op(op, [made, self.const(np.asarray(bound), "bound", q)], self.temp(made.shape, made), schema.MaximumMinimumOptionsT())
+            made = self.op(
+                op,
+                [made, self.const(np.asarray(bound), "bound", q)],
+                self.temp(made.shape, made),
+                schema.MaximumMinimumOptionsT(),
+            )
         return made

@@ -2,10 +2,25 @@
 
 from typing import Final
 
-from edgekit.compile.tflite import activation, convolution, elementwise, joining, matmul, pooling, reduce, shape
+from edgekit.compile.tflite import (
+    activation,
+    convolution,
+    elementwise,
+    indexing,
+    joining,
+    matmul,
+    normalization,
+    pooling,
+    reduce,
+    resize,
+    shape,
+    unary,
+)
 from edgekit.compile.tflite.lowering import Lower
 
-FAMILIES: Final = (convolution, pooling, matmul, joining, elementwise, activation, reduce, shape)
+FAMILIES: Final = (
+    convolution, pooling, resize, matmul, elementwise, unary, activation, normalization, reduce, joining, indexing, shape,
+)  # fmt: skip
 ROWS: Final[dict[str, tuple[Lower, ...]]] = {}
 for _family in FAMILIES:
     for _row in _family.ROWS:

@@ -47,7 +47,9 @@ class LiteRtTarget:
             (
                 row.op,
                 "; ".join(need.words for need in row.needs),
-                "float kernel between 8-bit tensors" if row.int8 is None else "; ".join(n.words for n in row.int8) or "yes",
+                "float kernel between 8-bit tensors"
+                if row.int8 is None
+                else "; ".join(n.words for n in row.int8) or "yes",
             )
             for op in sorted(ROWS)
             for row in ROWS[op]

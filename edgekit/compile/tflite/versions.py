@@ -84,7 +84,10 @@ def _by_option(op: str, s: Signature) -> int:
 
     if op == "CONV_2D" and s.grouped:
         return 6
-    if op == "DEPTHWISE_CONV_2D" and max(getattr(s.options, "dilationHFactor", 1), getattr(s.options, "dilationWFactor", 1)) > 1:
+    if (
+        op == "DEPTHWISE_CONV_2D"
+        and max(getattr(s.options, "dilationHFactor", 1), getattr(s.options, "dilationWFactor", 1)) > 1
+    ):
         return 2
     if op == "TRANSPOSE_CONV" and on("fusedActivationFunction"):
         return 4

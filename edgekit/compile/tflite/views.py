@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from edgekit.compile.tflite.axes import Axes, arranged, as_is, channels_last, inverse, same_memory, swapped, with_new, without
+from edgekit.compile.tflite.axes import (
+    Axes,
+    arranged,
+    as_is,
+    channels_last,
+    inverse,
+    same_memory,
+    swapped,
+    with_new,
+    without,
+)
 from edgekit.compile.tflite.dims import Dim, dims, groups, rank, static
 from edgekit.quantize.canonical import constant, integer, ints
 
@@ -49,7 +59,9 @@ AS_IS = Rule(_as_is_view, fixed=lambda node: (as_is(rank(node.outputs[0])),))
 
 def _channels_last_view(node: ir.Node, frame: Axes) -> View:
     first = (channels_last(rank(node.inputs[0])),)
-    return View((first, *(None for _ in node.inputs[1:])), tuple(channels_last(rank(v)) for v in node.outputs if v.name))
+    return View(
+        (first, *(None for _ in node.inputs[1:])), tuple(channels_last(rank(v)) for v in node.outputs if v.name)
+    )
 
 
 CHANNELS_LAST = Rule(_channels_last_view, fixed=lambda node: (channels_last(rank(node.inputs[0])),))
@@ -126,9 +138,7 @@ def reducing(axes_of: Callable[[ir.Node], Sequence[int]], keeps: Callable[[ir.No
     def from_output(node: ir.Node, index: int, axes: Axes) -> Axes:
         return axes if keeps(node) else with_new(axes, [a % rank(node.inputs[0]) for a in axes_of(node)])
 
-    return Rule(
-        view, default=lambda node: as_is(rank(node.inputs[0])), from_input=_first, from_output=from_output
-    )
+    return Rule(view, default=lambda node: as_is(rank(node.inputs[0])), from_input=_first, from_output=from_output)
 
 
 def _inserting_view(node: ir.Node, frame: Axes) -> View:
@@ -214,7 +224,9 @@ RESHAPE = Rule(
 def _matmul_view(node: ir.Node, frame: Axes) -> View:
     left, right = rank(node.inputs[0]), rank(node.inputs[1])
     other = (as_is(right), swapped(right)) if right > 1 else (as_is(right),)
-    return View(((as_is(left),), None if constant(node.inputs[1]) is not None else other), (as_is(rank(node.outputs[0])),))
+    return View(
+        ((as_is(left),), None if constant(node.inputs[1]) is not None else other), (as_is(rank(node.outputs[0])),)
+    )
 
 
 MATMUL = Rule(_matmul_view, fixed=lambda node: (as_is(rank(node.outputs[0])),))

@@ -149,7 +149,11 @@ def naively_quantized(
         for value in node.outputs:
             readers = [u.node for u in value.uses()]
             clamped = len(readers) == 1 and readers[0].op_type in ("Relu", "Clip") and integer(readers[0])
-            if linear and (clamped or (not readers and value.is_graph_output())) and not (clamped and value.is_graph_output()):
+            if (
+                linear
+                and (clamped or (not readers and value.is_graph_output()))
+                and not (clamped and value.is_graph_output())
+            ):
                 hints[str(value.name)] = ranges[str(value.name)]
             elif value.name in ranges:
                 activations.setdefault(str(value.name), ranges[str(value.name)])
@@ -162,7 +166,9 @@ def naively_quantized(
                 activations.pop(str(value.name), None)
         if weight is not None and len(node.inputs) > 2 and node.inputs[2] is not None:
             step = np.float64(activations[str(node.inputs[0].name)].scale) * weight.scales
-            biases[str(node.name)] = np.clip(np.rint(constants[node.inputs[2].name] / step), -(2**30), 2**30).astype(np.int32)
+            biases[str(node.name)] = np.clip(np.rint(constants[node.inputs[2].name] / step), -(2**30), 2**30).astype(
+                np.int32
+            )
     return QuantizedModel(graph_ir, frozenset(str(n.name) for n in nodes), activations, weights, biases, hints)
 
 
