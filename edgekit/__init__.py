@@ -16,7 +16,6 @@ __all__ = ["BuildOptions", "BuildResult", "EdgekitError", "Model", "__version__"
 _HOMES = {
     "BuildOptions": "edgekit.build.options",
     "BuildResult": "edgekit.build.pipeline",
-    "build": "edgekit.build.pipeline",
     "EdgekitError": "edgekit.core.errors",
     "Model": "edgekit.runtimes.model",
     "load": "edgekit.runtimes.model",
@@ -25,8 +24,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Public names are imported when first used: `import edgekit` stays instant, and a device never loads the host side."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'edgekit' has no attribute '{name}'")
     from importlib import import_module
 
+    if name == "build":
+        return import_module("edgekit.build")  # a callable module
+    if name not in _HOMES:
+        raise AttributeError(f"module 'edgekit' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

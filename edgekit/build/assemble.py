@@ -31,8 +31,9 @@ from edgekit.core.manifest import (
 )
 from edgekit.core.tensors import pack_arrays
 from edgekit.quantize import observers
+from edgekit.runtimes.reference import REFERENCE_BUNDLE
 
-REFERENCE_BUNDLE: Final = "reference.ekb"
+
 TOOLS: Final = ("numpy", "onnx", "onnx-ir", "onnxruntime", "openvino", "ai-edge-litert")
 LEAST_VERSION: Final = {"onnxruntime": ">=1.20", "openvino": ">=2025.0", "litert": ">=2.0"}
 KEPT_IN_BUNDLE: Final = 2

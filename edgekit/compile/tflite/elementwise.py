@@ -11,7 +11,7 @@ import ai_edge_litert.schema_py_generated as schema
 import onnx_ir as ir
 
 from edgekit.compile.tflite.axes import arranged
-from edgekit.compile.tflite.dims import static
+from edgekit.compile.tflite.dims import dims, static
 from edgekit.compile.tflite.flatfile import Tensor
 from edgekit.compile.tflite.forms import convert
 from edgekit.compile.tflite.lowering import Lower, Need, at_most, dtypes, number_is
@@ -83,7 +83,7 @@ def xor(site: Site) -> None:
 def _same_rank(node: ir.Node) -> str | None:
     return (
         None
-        if len(node.inputs) <= 2 or len({v.shape for v in node.inputs if v is not None}) == 1
+        if len(node.inputs) <= 2 or len({dims(v) for v in node.inputs if v is not None}) == 1
         else ("more than two operands broadcast")
     )
 
