@@ -35,7 +35,8 @@ class Need:
 class Lower:
     """One operator. `int8`: what its integer kernel needs beyond `needs`; None: it computes in float only.
 
-    `fuses`: the file's operator has a fused activation. `emit` writes operators through the `Site` of the node.
+    `fuses`: the file's operator has a fused activation. `one_scale`: the integer kernel computes new values at the
+    input's parameters, so that other output parameters would round twice: then it computes in float. `emit` writes operators through the `Site` of the node.
     """
 
     op: str
@@ -44,6 +45,7 @@ class Lower:
     needs: tuple[Need, ...] = ()
     int8: tuple[Need, ...] | None = None
     fuses: bool = False
+    one_scale: bool = False
 
 
 def broken(needs: Sequence[Need], node: ir.Node) -> tuple[Need, str] | None:

@@ -122,7 +122,7 @@ def _decide(step: Step, quantized: QuantizedModel | None) -> Step:
     )
     if _has_kernel(step, quantized):
         for candidate in (with_tail, step) if swallows else (step,):
-            if all(out_params(candidate, i, quantized) is not None for i in range(_written(node))):
+            if _has_outputs(candidate, quantized):
                 return Step(node, row, step.frame, view, Mode.INTEGER, candidate.tail, candidate.clamp)
     if swallows and fusible:
         return Step(node, row, step.frame, view, Mode.ROUNDED, tail, clamp)
@@ -133,6 +133,15 @@ def out_params(step: Step, index: int, quantized: QuantizedModel) -> QParams | N
     """Parameters of an 8-bit output: what the solver gave, or its hint for tensors that it left to the runtime."""
     name = str(step.result(index).name)
     return quantized.activations.get(name) or quantized.output_hint.get(name)
+
+
+def _has_outputs(step: Step, quantized: QuantizedModel) -> bool:
+    """Every float output has parameters, and such that the kernel rounds once."""
+    found = [out_params(step, i, quantized) for i in range(_written(step.node))]
+    source = step.node.inputs[0]
+    if step.row.one_scale and source is not None and any(q != quantized.activations.get(str(source.name)) for q in found):
+        return False
+    return all(q is not None for q in found)
 
 
 def _written(node: ir.Node) -> int:

@@ -110,5 +110,5 @@ _NEEDS: Final = (
 
 ROWS: Final = (
     Lower("MaxPool", max_pool, CHANNELS_LAST, (*_NEEDS, one_output()), (), True),
-    Lower("AveragePool", average_pool, CHANNELS_LAST, _NEEDS, (Need("equal counts", _integer_mean),), True),
+    Lower("AveragePool", average_pool, CHANNELS_LAST, _NEEDS, (Need("equal counts", _integer_mean),), True, True),
 )

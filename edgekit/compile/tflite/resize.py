@@ -21,7 +21,7 @@ from edgekit.compile.tflite.site import Site
 from edgekit.compile.tflite.views import CHANNELS_LAST, constant_ints
 from edgekit.quantize.canonical import constant, ints, text
 
-Positions = NDArray[np.float64]
+Positions = NDArray[np.floating]
 
 MAPPINGS: Final[dict[str, Callable[[Positions, float, int, int], Positions]]] = {
     "half_pixel": lambda x, scale, before, after: (x + 0.5) / scale - 0.5,
@@ -51,18 +51,19 @@ class Kernel:
     half_pixel: bool
 
     def positions(self, before: int, after: int) -> Positions:
-        """Before rounding (nearest) or clamping (linear)."""
-        x = np.arange(after, dtype=np.float64)
-        if self.align_corners:
-            return x * (before - 1) / (after - 1) if after > 1 else x * 0
-        return (x + 0.5) * before / after - 0.5 if self.half_pixel else x * before / after
+        """Before rounding (nearest) or clamping (linear), in the kernel's own float32 arithmetic."""
+        x = np.arange(after, dtype=np.float32)
+        if self.align_corners and after > 1:
+            return x * (np.float32(before - 1) / np.float32(after - 1))
+        scale = np.float32(before) / np.float32(after)
+        return (x + np.float32(0.5)) * scale - np.float32(0.5) if self.half_pixel else x * scale
 
     def nearest(self, before: int, after: int) -> NDArray[np.int64]:
         """The kernel's own table."""
         x = self.positions(before, after)
-        if self.half_pixel:
-            x = x + 0.5
-        taken = np.round(x) if self.align_corners else np.floor(x)
+        if self.half_pixel:  # without the detour by - 0.5, which would move ties
+            x = (np.arange(after, dtype=np.float32) + np.float32(0.5)) * (np.float32(before) / np.float32(after))
+        taken = np.floor(x + np.float32(0.5)) if self.align_corners else np.floor(x)
         return np.clip(taken, 0, before - 1).astype(np.int64)
 
 
@@ -163,11 +164,7 @@ def resize(site: Site) -> None:
 
 def _by_table(site: Site, x: Tensor, into: Tensor) -> None:
     tables = {a - len(site.frame) + 3: nearest_table(site.node, a) for a in _spatial(site.node)}
-    steps = [
-        (place, t)
-        for place, t in tables.items()
-        if (t != np.arange(x.shape[place])[: t.size]).any() or t.size != x.shape[place]
-    ]
+    steps = [(place, t) for place, t in tables.items() if not np.array_equal(t, np.arange(x.shape[place]))]
     for n, (place, table) in enumerate(steps):
         shape = [table.size if i == place else d for i, d in enumerate(x.shape)]
         target = into if n == len(steps) - 1 else site.temp(shape, x)
@@ -195,8 +192,9 @@ def _has_known_sizes(node: ir.Node) -> bool:
 
 
 def _spatial_only(node: ir.Node) -> Reason:
-    before, after = dims(node.inputs[0]), dims(node.outputs[0])
-    return None if before[:2] == after[:2] else "it resizes batch or channels"
+    pairs = list(zip(dims(node.inputs[0]), dims(node.outputs[0]), strict=True))[:2]
+    changed = any(isinstance(b, int) and isinstance(a, int) and a != b for b, a in pairs)
+    return "it resizes batch or channels" if changed or any(scale_of(node, a) != 1 for a in (0, 1)) else None
 
 
 def _has_kernel(node: ir.Node) -> Reason:
@@ -224,4 +222,4 @@ _NEEDS: Final = (
     Need("positions that a kernel takes", _has_kernel, "bind the size with --input-shape, or export with half_pixel"),
 )
 
-ROWS: Final = (Lower("Resize", resize, CHANNELS_LAST, _NEEDS, ()),)
+ROWS: Final = (Lower("Resize", resize, CHANNELS_LAST, _NEEDS, (), one_scale=True),)

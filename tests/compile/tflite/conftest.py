@@ -86,8 +86,12 @@ def litert_runs(emitted: Emitted, feeds: Feeds, engine: str) -> Ran:
     interpreter.allocate_tensors()
     for index, array in held.items():
         interpreter.set_tensor(index, array)
-    shapes = {d["name"]: tuple(int(s) for s in d["shape"]) for d in interpreter.get_output_details()}
-    interpreter.invoke()
+    if not any(isinstance(d, str) for port in (*emitted.inputs, *emitted.outputs) for d in port.shape):
+        shapes = {d["name"]: tuple(int(s) for s in d["shape"]) for d in interpreter.get_output_details()}
+        interpreter.invoke()
+    else:  # a computed shape is known after the call
+        interpreter.invoke()
+        shapes = {d["name"]: tuple(int(s) for s in d["shape"]) for d in interpreter.get_output_details()}
     outputs = {}
     for port, detail in zip(emitted.outputs, interpreter.get_output_details(), strict=True):
         assert detail["name"] == port.name

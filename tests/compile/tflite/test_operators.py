@@ -21,7 +21,7 @@ CUBE = (1, 6, 6, 6)
 
 
 def normal(*shape: int, scale: float = 1.0) -> Array:
-    return (RNG.standard_normal(shape) * scale).astype(np.float32)
+    return np.asarray(RNG.standard_normal(shape) * scale, np.float32)
 
 
 def i64(*values: int) -> Array:
@@ -141,7 +141,7 @@ def resize(mode: str, coordinates: str, scale: tuple[float, float], nearest: str
         x(1, 6, 6, 6),
         {"s": np.float32([1, 1, *scale])},
         attributes,
-        "x - - s",
+        "x - s",
         note=f"-{scale[0]}x{scale[1]}",
         **more,
     )  # type: ignore[arg-type]
@@ -393,7 +393,7 @@ def simulated(writer, model: onnx.ModelProto, q: QuantizedModel, feeds: Mapping[
     twin.CopyFrom(model)
     node = next(iter(q.model.graph))
     fed = {
-        n: q.activations[n].dequantize(q.activations[n].quantize(a)) if n in q.activations else a
+        n: np.asarray(q.activations[n].dequantize(q.activations[n].quantize(a))) if n in q.activations else a
         for n, a in feeds.items()
     }
     for tensor in twin.graph.initializer:
