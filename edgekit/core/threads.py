@@ -3,8 +3,9 @@
 import math
 import os
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from edgekit.core import cgroup
 
 
 def usable_cpus(*, root: Path = Path("/"), affinity: int | None = None) -> int:
@@ -19,42 +20,16 @@ def usable_cpus(*, root: Path = Path("/"), affinity: int | None = None) -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """CPUs granted by each cgroup that this process is in, from its own up to the root of the mount.
-
-    Linux kernel, admin-guide/cgroup-v2 (cpu.max) and scheduler/sched-bwc (cpu.cfs_quota_us). Inside a container the
-    path may name a folder of the host: what is not there is passed over, the mount's root is always looked at.
-    """
-    for mount, path in _groups(root):
-        place = PurePosixPath(path.lstrip("/"))
-        for folder in {mount / parent for parent in (place, *place.parents)} | {mount}:
-            with suppress(OSError, ValueError):
-                yield _quota(folder)
-
-
-def _groups(root: Path) -> Iterator[tuple[Path, str]]:
-    """The mounts and paths of version 2 and of version 1's cpu controller."""
-    base = root / "sys/fs/cgroup"
-    with suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            number, _, rest = line.partition(":")
-            controllers, _, path = rest.partition(":")
-            if number == "0" and not controllers:
-                yield base, path
-                yield base / "unified", path
-            elif "cpu" in controllers.split(","):
-                yield base / controllers, path
-                yield base / "cpu", path
-
-
-def _quota(folder: Path) -> float:
-    """CPUs in one folder; OSError where it sets none, ValueError where its file reads otherwise."""
-    with suppress(FileNotFoundError):
-        quota, period = (folder / "cpu.max").read_text().split()
-        return math.inf if quota == "max" else _share(quota, period)
-    quota = (folder / "cpu.cfs_quota_us").read_text().strip()
-    return math.inf if quota == "-1" else _share(quota, (folder / "cpu.cfs_period_us").read_text().strip())
+    """CPUs granted by each group: "max 100000" or "150000 100000" in version 2, -1 or a number in version 1."""
+    for (line,) in cgroup.values(root, "cpu", "cpu.max"):
+        quota, _, period = line.partition(" ")
+        yield _share(quota, period)
+    for quota, period in cgroup.values(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"):
+        yield _share(quota, period)
 
 
 def _share(quota: str, period: str) -> float:
-    share = int(quota) / max(1, int(period))
-    return share if share > 0 else math.inf
+    """CPUs; no limit where the words are no positive numbers ("max", "-1")."""
+    if not (quota.isdecimal() and period.isdecimal() and int(quota) and int(period)):
+        return math.inf
+    return int(quota) / int(period)
