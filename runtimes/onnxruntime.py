@@ -41,25 +41,31 @@ class OnnxRuntime:
             native = _native_session(ort, model, threads, cache)
         except faults as error:
             raise _load_error(artifact.label, error) from error
-        inputs, outputs = native.get_inputs(), native.get_outputs()
-        input_names = [each.name for each in inputs]
-        output_names = [each.name for each in outputs]
-        run = native.run
-
-        def engine(feeds: list[Array]) -> Sequence[Array]:
-            try:
-                results: Sequence[Array] = run(output_names, dict(zip(input_names, feeds, strict=True)))
-            except faults as error:
-                raise EngineFault(first_line(error)) from error
-            return results
-
-        return PortSession(artifact, engine, [_tensor(each) for each in inputs], [_tensor(each) for each in outputs])
+        return bound(artifact, native)
 
 
 RUNTIME: Final = OnnxRuntime()
 
 
-def session_options(ort: ModuleType, threads: int) -> Any:  # noqa: ANN401  (the engine has no types)
+def bound(artifact: LoadableArtifact, native: Any) -> PortSession:  # noqa: ANN401  (the engine has no types)
+    """A session over ORT's own."""
+    faults = _faults()
+    inputs, outputs = native.get_inputs(), native.get_outputs()
+    input_names = [each.name for each in inputs]
+    output_names = [each.name for each in outputs]
+    run = native.run
+
+    def engine(feeds: list[Array]) -> Sequence[Array]:
+        try:
+            results: Sequence[Array] = run(output_names, dict(zip(input_names, feeds, strict=True)))
+        except faults as error:
+            raise EngineFault(first_line(error)) from error
+        return results
+
+    return PortSession(artifact, engine, [_tensor(each) for each in inputs], [_tensor(each) for each in outputs])
+
+
+def session_options(ort: ModuleType, threads: int) -> Any:  # noqa: ANN401
     """Options of every session: that many threads, none of them spinning while it waits."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads

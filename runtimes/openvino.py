@@ -53,20 +53,25 @@ def _core() -> Any:  # noqa: ANN401  (the engine has no types)
     return engine_module("openvino", runtime="openvino", extra="openvino").Core()
 
 
-def compiled_model(artifact: LoadableArtifact, threads: int, cache: Path | None = None) -> Any:  # noqa: ANN401
-    """The artifact compiled for this CPU. Raises what OpenVINO raises."""
+def read_model(artifact: LoadableArtifact) -> Any:  # noqa: ANN401
+    """The artifact as OpenVINO's own graph. Raises what OpenVINO raises."""
     openvino = engine_module("openvino", runtime="openvino", extra="openvino")
     weights = np.frombuffer(artifact.content(".bin"), np.uint8)
-    core = _core()
-    model = core.read_model(artifact.content(".xml"), openvino.Tensor(weights) if weights.size else b"")
+    return _core().read_model(artifact.content(".xml"), openvino.Tensor(weights) if weights.size else b"")
+
+
+def compiled_model(artifact: LoadableArtifact, threads: int, cache: Path | None = None) -> Any:  # noqa: ANN401
+    """The artifact compiled for this CPU. Raises what OpenVINO raises."""
+    model, options = read_model(artifact), compile_options(threads=threads)
     if cache is not None:
         # a full disk or a read-only folder costs the time to compile, not the answer
         with suppress(RuntimeError):
-            return core.compile_model(model, "CPU", {**_config(threads), "CACHE_DIR": str(cache / "openvino")})
-    return core.compile_model(model, "CPU", _config(threads))
+            return _core().compile_model(model, "CPU", {**options, "CACHE_DIR": str(cache / "openvino")})
+    return _core().compile_model(model, "CPU", options)
 
 
-def _config(threads: int) -> dict[str, object]:
+def compile_options(*, threads: int) -> dict[str, object]:
+    """Options of every compilation."""
     return {
         "INFERENCE_PRECISION_HINT": "f32",
         "ENABLE_CPU_PINNING": False,

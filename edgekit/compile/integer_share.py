@@ -24,7 +24,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class IntegerShare:
-    """Sums over an artifact. `share` is 0 where there is nothing to count; `float_nodes` are (node, op, MACs), largest first."""
+    """Sums over an artifact; `float_nodes` are (node, op, MACs), largest first."""
 
     macs_total: int
     macs_integer: int
@@ -32,7 +32,7 @@ class IntegerShare:
 
     @property
     def share(self) -> float:
-        """0…1."""
+        """0…1; 0 where there is nothing to count."""
         return self.macs_integer / self.macs_total if self.macs_total else 0.0
 
     @classmethod
@@ -48,12 +48,12 @@ class IntegerShare:
 
 
 def convolution_macs(output: Shape, weight: Shape) -> int:
-    """Every output element sums over one filter: weight [M, C/group, k…], or [group, M/group, C/group, k…] (OpenVINO)."""
+    """Every output element sums over one filter: [M, C/group, k…], or [group, M/group, C/group, k…] in OpenVINO."""
     return prod(output) * prod(weight) // output[1] if len(output) > 1 and output[1] else 0
 
 
 def transposed_macs(source: Shape, weight: Shape) -> int:
-    """Every input element meets one filter: weight [C, M/group, k…], or [group, C/group, M/group, k…] (OpenVINO)."""
+    """Every input element meets one filter: [C, M/group, k…], or [group, C/group, M/group, k…] in OpenVINO."""
     return prod(source) * prod(weight) // source[1] if len(source) > 1 and source[1] else 0
 
 

@@ -85,6 +85,8 @@ def integer_share(artifact: LoadableArtifact, inputs: Mapping[str, NDArray[np.ge
     with tempfile.TemporaryDirectory(prefix="edgekit-profile-") as folder:
         options = session_options(ort, 1)
         options.enable_profiling = True
+        # a packed weight has no shape in the events
+        options.add_session_config_entry("session.disable_prepacking", "1")
         options.profile_file_prefix = str(Path(folder) / "run")
         native = ort.InferenceSession(artifact.content(".onnx"), options, providers=["CPUExecutionProvider"])
         try:

@@ -16,8 +16,8 @@ NAME: Final = "openvino"
 WHOLE: Final = "the whole graph"
 _WIDE: Final = (ir.DataType.INT64, ir.DataType.UINT64)
 _VALUE_INPUTS: Final = {
-    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "Slice", "Expand", "Reshape", "Squeeze", "Unsqueeze"), (0,)),
-    **dict.fromkeys(("Tile", "Split", "TopK", "Compress", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"), (0,)),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "Slice", "Expand", "Reshape", "Squeeze"), (0,)),
+    **dict.fromkeys(("Unsqueeze", "Tile", "Split", "TopK", "Compress", "ReduceSum", "ReduceMax", "ReduceMin"), (0,)),
     **dict.fromkeys(("Pad", "ScatterElements", "ScatterND"), (0, 2)),
     "OneHot": (2,),
 }

@@ -24,6 +24,7 @@ from edgekit.core.errors import RuntimeRefuses
 XML: Final = "model.xml"
 BIN: Final = "model.bin"
 _NOTES: Final = frozenset({"fused_names", "original_fused_names"})  # where a layer came from; nothing reads it
+_PART: Final = "/WithoutBiases"  # the convolution or product of a node that becomes two layers
 _SEPARATOR: Final = re.compile(r"(?<!\\),")  # between the names of a tensor; a comma inside a name is escaped
 
 
@@ -77,7 +78,7 @@ def _rename(layers: ElementTree.Element, kept: Collection[str]) -> None:
     taken: set[str] = set()
     for layer in layers.findall("layer"):
         name = layer.get("name", "")
-        if name not in kept or name in taken:
+        if name.removesuffix(_PART) not in kept or name in taken:
             name = f"{layer.get('type')}_{layer.get('id')}"
         while name in taken:
             name += "_"
