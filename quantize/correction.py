@@ -80,10 +80,7 @@ def quantize_linear(
         results = [np.asarray(runner([x])[0], np.float32) for x in inputs]
         if corrections.bias and node.op_type != "MatMul" and results:
             errors = np.stack(
-                [
-                    m - channel_mean(node, y)
-                    for m, y in zip(channel_means[name], results, strict=True)
-                ]
+                [m - channel_mean(node, y) for m, y in zip(channel_means[name], results, strict=True)]
             ).astype(np.float64)
             bias = shrunk_mean(errors - (0 if bias is None else bias)) + (0 if bias is None else bias)
         if bias is None:

@@ -87,7 +87,9 @@ class Recipe:
                 },
             )
         except (TypeError, ValueError, AttributeError) as error:
-            raise BadInput(source, f"a field does not fit: {error}", "compare with a recipe.json that a build wrote") from None
+            raise BadInput(
+                source, f"a field does not fit: {error}", "compare with a recipe.json that a build wrote"
+            ) from None
 
     def parameters_digest(self) -> str:
         """What the integers of the weights depend on, besides the calibration set."""

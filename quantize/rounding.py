@@ -65,7 +65,7 @@ def round_by_output(
     rows: Rows, scales: NDArray[np.float64], cov: Rows, weights: WeightSet, shrinkage: float = SHRINKAGE
 ) -> NDArray[np.float64]:
     """[G, R, K] integers for rows [G, R, K], scales [G, R] and covariances [G, K, K]."""
-    groups, _, width = rows.shape
+    _groups, _, width = rows.shape
     spread = np.einsum("gkk->gk", cov)
     ridge = _RIDGE * np.maximum(spread.mean(axis=1), 1e-12)
     metric = (1 - shrinkage) * cov

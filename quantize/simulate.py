@@ -68,7 +68,10 @@ def stepper(
             ]
         rounded = {str(v.name) for v in data_inputs(node, row)}
         real = [
-            [read_rounded(n, a) if n in rounded else real_values(a, activations.get(n)) for n, a in zip(names, arrays, strict=True)]
+            [
+                read_rounded(n, a) if n in rounded else real_values(a, activations.get(n))
+                for n, a in zip(names, arrays, strict=True)
+            ]
             for arrays in inputs
         ]
         if row.kind is Kind.LINEAR:

@@ -159,7 +159,9 @@ def solve(
 
 
 def _interval(
-    name: str, intervals: Mapping[str, Interval], constants: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
+    name: str,
+    intervals: Mapping[str, Interval],
+    constants: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]],
 ) -> Interval:
     if name in constants:
         array = constants[name]

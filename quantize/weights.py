@@ -69,9 +69,7 @@ class PairBound:
         """`q` within the bounds; remembers it."""
         if not self._safe:
             return np.clip(q, -LIMIT, LIMIT)
-        q = np.clip(
-            q, np.maximum(-LIMIT, -PAIR_LIMIT - self._lowest), np.minimum(LIMIT, PAIR_LIMIT - self._highest)
-        )
+        q = np.clip(q, np.maximum(-LIMIT, -PAIR_LIMIT - self._lowest), np.minimum(LIMIT, PAIR_LIMIT - self._highest))
         self._highest, self._lowest = np.maximum(self._highest, q), np.minimum(self._lowest, q)
         return q
 

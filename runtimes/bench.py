@@ -43,7 +43,7 @@ def bench(
         names = list(dict.fromkeys(e.runtime for e in opened.manifest.artifacts))
     here = {each.name for each in installed()}
     host = detect_host()
-    result = Bench({}, {}, {}, threads, cpu_name(), host.isa.vnni)
+    result = Bench({}, {}, {}, threads, cpu_name(), host.has_vnni)
     for name in names:
         if name not in here:
             result.missing[name] = "its engine is not installed here"
@@ -68,7 +68,9 @@ def bench(
             result.single[name] = (next(iter(present)), float(np.median(rounds) * 1e3))
     if not result.runtimes and not result.single:
         raise Unsupported(
-            f"bundle {bundle}", "nothing in it can be timed here: " + "; ".join(f"{k}: {v}" for k, v in result.missing.items()), "install one of its runtimes"
+            f"bundle {bundle}",
+            "nothing in it can be timed here: " + "; ".join(f"{k}: {v}" for k, v in result.missing.items()),
+            "install one of its runtimes",
         )
     return result
 

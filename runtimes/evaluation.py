@@ -69,7 +69,11 @@ def _classification(
             wanted.append(_row(task, reference, tensors))
     got, truths = np.stack(scores), np.asarray(list(truth.values()))
     if truths.max() >= got.shape[1] - task.background:
-        raise BadInput(str(labels), f"label {truths.max()}, but the model has {got.shape[1] - task.background} classes", "use the model's class indices")
+        raise BadInput(
+            str(labels),
+            f"label {truths.max()}, but the model has {got.shape[1] - task.background} classes",
+            "use the model's class indices",
+        )
     value = top_k(got[:, task.background :], truths)
     want = np.stack(wanted) if wanted else None
     return _evaluation(
@@ -91,7 +95,11 @@ def _row(task: Classification, model: Model, tensors: Mapping[str, NDArray[np.ge
 def _tensor(model: Model, path: Path) -> dict[str, NDArray[np.generic]]:
     found = model.manifest.image_input()
     if found is None:
-        raise BadInput(f"model {model.manifest.model}", "the bundle does not say how a picture becomes its input", "build with --preprocess")
+        raise BadInput(
+            f"model {model.manifest.model}",
+            "the bundle does not say how a picture becomes its input",
+            "build with --preprocess",
+        )
     name, preprocess = found
     return {name: preprocess(path)}
 
@@ -107,7 +115,11 @@ def _detection(
     found, shares = {}, []
     image = model.manifest.image_input()
     if image is None:
-        raise BadInput(f"model {model.manifest.model}", "the bundle does not say how a picture becomes its input", "build with --preprocess")
+        raise BadInput(
+            f"model {model.manifest.model}",
+            "the bundle does not say how a picture becomes its input",
+            "build with --preprocess",
+        )
     for i, name in enumerate(truth.pictures):
         progress(i, len(truth.pictures))
         tensor, geometry = image[1].prepare(data / name)

@@ -28,8 +28,8 @@ from edgekit.core.state import state_folder
 from edgekit.core.tensors import unpack_arrays
 from edgekit.core.threads import usable_cpus
 from edgekit.runtimes.compiled_cache import cpu_features
-from edgekit.runtimes.registry import runtime as find_runtime
 from edgekit.runtimes.registry import installed
+from edgekit.runtimes.registry import runtime as find_runtime
 from edgekit.runtimes.runtime import Arrays, Session
 
 Array = NDArray[np.generic]
@@ -88,7 +88,9 @@ class Model:
             with loaded:
                 return {name: loaded[name] for name in loaded.files}
         except (OSError, ValueError, EOFError) as error:
-            raise BadInput(str(path), f"not a readable array file: {error}", "write it with numpy.save or savez") from None
+            raise BadInput(
+                str(path), f"not a readable array file: {error}", "write it with numpy.save or savez"
+            ) from None
 
     def _image_input(self):  # type: ignore[no-untyped-def]
         found = self.manifest.image_input()
@@ -186,7 +188,9 @@ def _proved(bundle: Bundle, entry: ArtifactEntry, threads: int, folder: Path, me
     version = engine.version()
     if version is None:
         raise EnvironmentFault(
-            f"runtime {entry.runtime}", "it is not installed", f"pip install 'edgekit-sdk[{entry.runtime.split('-')[0]}]'"
+            f"runtime {entry.runtime}",
+            "it is not installed",
+            f"pip install 'edgekit-sdk[{entry.runtime.split('-')[0]}]'",
         )
     if why := bundle.manifest.loadable_here(entry, {entry.runtime: version}):
         raise Unsupported(f"artifact {entry.label}", why, "install that version, or another runtime")
@@ -271,4 +275,6 @@ def _none_left(manifest: Manifest, passed: Sequence[PassedOver]) -> EdgekitError
         return EnvironmentFault(f"model {manifest.model}", each, "install one of these runtimes")
     if not passed:
         return UsageError(f"model {manifest.model}", "the bundle holds no artifact", "build it again")
-    return Unsupported(f"model {manifest.model}", f"no artifact is right here: {each}", "build it for this device's profile")
+    return Unsupported(
+        f"model {manifest.model}", f"no artifact is right here: {each}", "build it for this device's profile"
+    )

@@ -23,7 +23,9 @@ class Ratio:
     high: float
 
 
-def interleaved(calls: Sequence[Callable[[], object]], *, pairs: int = 40, budget_s: float = 6.0) -> NDArray[np.float64]:
+def interleaved(
+    calls: Sequence[Callable[[], object]], *, pairs: int = 40, budget_s: float = 6.0
+) -> NDArray[np.float64]:
     """Seconds [round, call]: each round calls each once, in an order that changes from round to round.
 
     At least 11 rounds, at most `pairs`, within `budget_s` where that allows.

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class _CallableModule(ModuleType):
-    def __call__(self, options: "BuildOptions", progress: "Callable[[str], None]" = lambda stage: None) -> "BuildResult":
+    def __call__(
+        self, options: "BuildOptions", progress: "Callable[[str], None]" = lambda stage: None
+    ) -> "BuildResult":
         """See `edgekit.build.pipeline.build`."""
         from edgekit.build.pipeline import build
 

@@ -19,45 +19,43 @@ from edgekit.core.bundle import file_ref, write_bundle
 from edgekit.core.errors import EnvironmentFault, Refusal
 from edgekit.core.files import write_atomic
 from edgekit.core.manifest import (
-    ANY_CPU,
     HISTOGRAM_BINS_LIMIT,
-    SATURATION_SAFE,
-    VNNI,
     ArtifactEntry,
     GoldenError,
     GoldenSample,
     Histogram,
     Manifest,
 )
+from edgekit.core.profile import DeviceProfile
 from edgekit.core.tensors import pack_arrays
 from edgekit.quantize import observers
 from edgekit.runtimes.reference import REFERENCE_BUNDLE
-
 
 TOOLS: Final = ("numpy", "onnx", "onnx-ir", "onnxruntime", "openvino", "ai-edge-litert")
 LEAST_VERSION: Final = {"onnxruntime": ">=1.20", "openvino": ">=2025.0", "litert": ">=2.0"}
 KEPT_IN_BUNDLE: Final = 2
 
 
-def entry_of(candidate: Candidate, golden: Sequence[Golden], decision: Decision | None) -> tuple[ArtifactEntry, dict[str, bytes]]:
+def entry_of(
+    candidate: Candidate, golden: Sequence[Golden], decision: Decision | None, profile: DeviceProfile
+) -> tuple[ArtifactEntry, dict[str, bytes]]:
     """The manifest's entry and its blobs by hash."""
     refs = [file_ref(name, content) for name, content in candidate.emitted.files.items()]
     blobs = {ref.sha256: content for ref, content in zip(refs, candidate.emitted.files.values(), strict=True)}
-    isa = ANY_CPU
-    if candidate.precision == "int8" and candidate.runtime in ("onnxruntime", "openvino"):
-        isa = SATURATION_SAFE if candidate.weights == "saturation-safe" else VNNI
     entry = ArtifactEntry(
         runtime=candidate.runtime,
         precision=candidate.precision,
         files=tuple(refs),
         inputs=candidate.emitted.inputs,
         outputs=candidate.emitted.outputs,
-        isa=isa,
+        isa=profile.isa_of(candidate.runtime, candidate.precision),
         speed="measured" if decision is not None and decision.ratio is not None else "unmeasured",
         integer_share=candidate.integer_share,
         requires={candidate.runtime: LEAST_VERSION[candidate.runtime]},
         golden=tuple(
-            GoldenError(g.name, {n: float(f"{e:.4g}") for n, e in candidate.errors[g.name].items()}, limits(candidate, g.name))
+            GoldenError(
+                g.name, {n: float(f"{e:.4g}") for n, e in candidate.errors[g.name].items()}, limits(candidate, g.name)
+            )
             for g in golden
             if g.is_kept and g.name in candidate.errors
         ),
@@ -133,7 +131,9 @@ def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
-        raise EnvironmentFault(str(path), f"cannot be written: {error.strerror}", "check rights and the disk") from error
+        raise EnvironmentFault(
+            str(path), f"cannot be written: {error.strerror}", "check rights and the disk"
+        ) from error
     try:
         for name, content in files.items():
             write_atomic(folder / name, [content])

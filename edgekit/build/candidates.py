@@ -68,7 +68,10 @@ class Candidate:
 
 
 def golden_samples(
-    reference: Reference, inputs: Sequence[Port], kept: Mapping[str, Mapping[str, Array]], calibration: Calibration | None
+    reference: Reference,
+    inputs: Sequence[Port],
+    kept: Mapping[str, Mapping[str, Array]],
+    calibration: Calibration | None,
 ) -> tuple[Golden, ...]:
     """Real samples first, then generated edges in the shapes of the first real one."""
     found = [Golden(name, arrays, reference(arrays), True) for name, arrays in kept.items()]
@@ -85,7 +88,12 @@ def golden_samples(
 
 
 def emit(
-    name: str, model: ir.Model, quantized: QuantizedModel | None, weights: WeightSet | None, inputs: Sequence[Port], outputs: Sequence[Port]
+    name: str,
+    model: ir.Model,
+    quantized: QuantizedModel | None,
+    weights: WeightSet | None,
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
 ) -> Candidate:
     """One artifact under the user's own ports (a float16 model keeps float16 ports). Raises `RuntimeRefuses`."""
     chosen: Target = target(name)
@@ -121,7 +129,15 @@ def prove(candidate: Candidate, golden: Sequence[Golden], *, threads: int) -> No
             if not worst <= FLOAT_LIMIT:
                 reason = f"its float result '{name}' differs from ONNX Runtime's by {worst:.2g} on '{sample.name}'"
                 raise RuntimeRefuses(
-                    [Refusal(candidate.runtime, "(model)", "fp32", reason, "use another runtime; please report this model")]
+                    [
+                        Refusal(
+                            candidate.runtime,
+                            "(model)",
+                            "fp32",
+                            reason,
+                            "use another runtime; please report this model",
+                        )
+                    ]
                 )
 
 

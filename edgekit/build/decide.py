@@ -7,8 +7,8 @@ from typing import Final
 
 from edgekit.build.candidates import Candidate, Golden
 from edgekit.build.options import Prefer
-from edgekit.runtimes.timing import Ratio, interleaved, ratio
 from edgekit.quantize.recipe import Choice
+from edgekit.runtimes.timing import Ratio, interleaved, ratio
 
 QUALITY_LIMIT: Final = 0.5  # relative error of an output on real samples beyond which 8 bits carry no answer
 
@@ -51,14 +51,18 @@ def decide(pair: Pair, golden: Sequence[Golden], prefer: Prefer, *, is_host: boo
     if broken is not None:
         return Decision(pair.runtime, (fp32,), _choice(fp32, f"8 bits are not right: {broken}"))
     if not is_host or fp32.session is None or int8.session is None:
-        return Decision(pair.runtime, (int8, fp32), _choice(int8, f"{_UNMEASURED}: the device times both on its first run"))
+        return Decision(
+            pair.runtime, (int8, fp32), _choice(int8, f"{_UNMEASURED}: the device times both on its first run")
+        )
     measured = _time(fp32, int8, golden[0])
     if prefer == "accuracy":
         return Decision(pair.runtime, (fp32,), _choice(fp32, "accuracy was preferred"), measured)
     if measured.low > 1:
         return Decision(pair.runtime, (int8,), _choice(int8, "faster than float, with 95 % confidence"), measured)
     if prefer == "size":
-        return Decision(pair.runtime, (int8,), _choice(int8, "size was preferred although 8 bits are not faster here"), measured)
+        return Decision(
+            pair.runtime, (int8,), _choice(int8, "size was preferred although 8 bits are not faster here"), measured
+        )
     return Decision(pair.runtime, (fp32,), _choice(fp32, "8 bits are not faster here, with 95 % confidence"), measured)
 
 

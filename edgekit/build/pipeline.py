@@ -24,14 +24,14 @@ from edgekit.core.errors import Refusal, RuntimeRefuses, UsageError
 from edgekit.core.manifest import Manifest, Provenance
 from edgekit.core.postprocess import Postprocess
 from edgekit.core.preprocess import Preprocess
-from edgekit.core.profile import DeviceProfile, detect_host, load_profile
+from edgekit.core.profile import DeviceProfile, load_profile
 from edgekit.core.threads import usable_cpus
 from edgekit.quantize.calibration import Calibration, Samples, calibrate
 from edgekit.quantize.integers import load_integers, pack_integers
 from edgekit.quantize.pixels import pixel_params
 from edgekit.quantize.plan import correct, place_and_solve, relative_error, split
 from edgekit.quantize.quantized import QParams, QuantizedModel
-from edgekit.quantize.recipe import Choice, Kept, Recipe, pack, unpack
+from edgekit.quantize.recipe import Kept, Recipe, pack, unpack
 from edgekit.quantize.roles import Kind, role
 from edgekit.quantize.solver import Parameters
 from edgekit.quantize.weights import WeightSet
@@ -106,9 +106,7 @@ def build(options: BuildOptions, progress: Progress = lambda stage: None) -> Bui
     ships = order(decisions)
     if given and given.order:
         ships = tuple(sorted(ships, key=lambda c: given.order.index(c.label) if c.label in given.order else len(ships)))
-    recipe = replace(
-        recipe, runtimes={d.runtime: d.choice for d in decisions}, order=tuple(c.label for c in ships)
-    )
+    recipe = replace(recipe, runtimes={d.runtime: d.choice for d in decisions}, order=tuple(c.label for c in ships))
     progress("write")
     result = _write(work, recipe, quantized, calibration, golden, pairs, decisions, ships, refusals)
     return result
@@ -117,7 +115,7 @@ def build(options: BuildOptions, progress: Progress = lambda stage: None) -> Bui
 def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     """Everything that can be refused before long work starts is refused here."""
     resolve.check_output(options)
-    profile = detect_host() if options.device == "host" else load_profile(options.device)
+    profile = load_profile(options.device)
     runtimes = resolve.runtimes_for(options, profile)
     progress("import")
     imported = import_model(Path(options.model), input_shapes=options.input_shapes, fixed=options.fixed)
@@ -134,7 +132,7 @@ def _prepare(options: BuildOptions, progress: Progress) -> _Work:
         taking += [] if found else [name]
     if not taking:
         raise RuntimeRefuses(refusals)
-    is_host = options.device == "host" or profile.name == detect_host().name
+    is_host = options.device == "host"
     return _Work(options, imported, profile, is_host, preprocess, task, tuple(taking), tuple(refusals))
 
 
@@ -237,7 +235,7 @@ def _reference(model: ir.Model) -> Reference:
     """The float answer: ONNX Runtime on the canonical graph."""
     emitted = target("onnxruntime").emit_float(model)
     session = runtime("onnxruntime").load(emitted.loadable("reference"), threads=usable_cpus())
-    return lambda arrays: session(arrays)
+    return session
 
 
 def _kept_samples(work: _Work, samples: Samples | None) -> dict[str, Mapping[str, Array]]:
@@ -332,8 +330,8 @@ def _write(
         )
 
     by_label = {c.label: d for d in decisions for c in d.ships}
-    entries = [assemble.entry_of(c, golden, by_label[c.label]) for c in ships]
-    floats = [assemble.entry_of(p.fp32, golden, None) for p in pairs if p.fp32 is not None]
+    entries = [assemble.entry_of(c, golden, by_label[c.label], work.profile) for c in ships]
+    floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs if p.fp32 is not None]
     made = manifest([e for e, _ in entries])
     result = BuildResult(output, made, tuple(decisions), tuple(refusals), recipe, tuple(remarks))
     if work.options.dry_run:

@@ -41,5 +41,8 @@ def _candidate(candidate: Candidate) -> dict[str, object]:
         "weights": candidate.weights,
         "integer_share": candidate.integer_share,
         "float_nodes": list(candidate.float_nodes),
-        "errors": {s: {n: e if e == e and e != float("inf") else None for n, e in errors.items()} for s, errors in candidate.errors.items()},
+        "errors": {
+            s: {n: e if e == e and e != float("inf") else None for n, e in errors.items()}
+            for s, errors in candidate.errors.items()
+        },
     }

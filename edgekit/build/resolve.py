@@ -27,7 +27,9 @@ def runtimes_for(options: BuildOptions, profile: DeviceProfile) -> tuple[str, ..
     """The runtimes to build for: those asked for, else those of the profile, in the order of tables."""
     for name in options.runtimes:
         if name not in runtime_names() or SAME_FILE.get(name, name) not in target_names():
-            raise UsageError(f"--runtime {name}", "no such runtime to build for", "use one of " + ", ".join(target_names()))
+            raise UsageError(
+                f"--runtime {name}", "no such runtime to build for", "use one of " + ", ".join(target_names())
+            )
     wanted = options.runtimes or tuple(profile.runtimes) or target_names()
     files = {SAME_FILE.get(name, name) for name in wanted}
     return tuple(name for name in target_names() if name in files)
@@ -51,7 +53,9 @@ def preprocess_for(options: BuildOptions, inputs: Sequence[Port]) -> dict[str, P
             )
         return {}
     if len(pictures) != 1:
-        raise UsageError("--preprocess", f"the model has {len(pictures)} inputs of four axes", "give arrays instead of images")
+        raise UsageError(
+            "--preprocess", f"the model has {len(pictures)} inputs of four axes", "give arrays instead of images"
+        )
     if isinstance(given, Preprocess):
         return {pictures[0].name: given}
     if isinstance(given, Path) or str(given).endswith(".toml"):

@@ -52,7 +52,9 @@ def open_samples(
             return _Rows(path, tuple(inputs), limit)
         if path.suffix.lower() in IMAGE_SUFFIXES:
             return _Images((path,), _image_input(inputs, preprocess), _needed(preprocess))
-        raise BadInput(f"calibration {path}", "neither an image nor .npy nor .npz", "give a folder of images or .npz files")
+        raise BadInput(
+            f"calibration {path}", "neither an image nor .npy nor .npz", "give a folder of images or .npz files"
+        )
     arrays = tuple(sorted((*path.glob("*.npz"), *path.glob("*.npy"))))
     if arrays:
         return _ArrayFiles(_at_most(arrays, limit), tuple(inputs))
@@ -116,7 +118,8 @@ class _Images:
         path = self.files[index]
         tensor = self.preprocess(path)
         if tensor.ndim != len(self.port.shape) or any(
-            isinstance(want, int) and want != got for want, got in zip(self.port.shape[1:], tensor.shape[1:], strict=True)
+            isinstance(want, int) and want != got
+            for want, got in zip(self.port.shape[1:], tensor.shape[1:], strict=True)
         ):
             raise BadInput(
                 f"image {path.name}",
@@ -176,8 +179,7 @@ def checked(arrays: Mapping[str, Array], inputs: Sequence[Port], where: str) -> 
                 f"calibration sample {where}", f"'{name}' is {array.dtype}, the model takes {port.dtype}", "convert it"
             )
         wrong = array.ndim != len(port.shape) or any(
-            isinstance(want, int) and want != got
-            for want, got in zip(port.shape, array.shape, strict=False)
+            isinstance(want, int) and want != got for want, got in zip(port.shape, array.shape, strict=False)
         )
         if wrong:
             raise BadInput(
@@ -216,7 +218,7 @@ def _call(path: Path, function: str) -> Iterator[object]:
         if not isinstance(made, Iterable):
             raise TypeError(f"{function}() gave {type(made).__name__}, not samples")
         yield from made
-    except Exception as error:  # noqa: BLE001 - the user's own code: whatever it raises is named as theirs
+    except Exception as error:
         raise BadInput(
             f"calibration {path.name}:{function}", f"{type(error).__name__}: {error}", "run the function by itself"
         ) from error
@@ -243,9 +245,13 @@ def _load_arrays(path: Path) -> dict[str, Array]:
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except (OSError, ValueError, EOFError, KeyError) as error:
-        raise BadInput(f"calibration sample {path.name}", f"not a numpy file: {error}", "write it with numpy.savez") from None
+        raise BadInput(
+            f"calibration sample {path.name}", f"not a numpy file: {error}", "write it with numpy.savez"
+        ) from None
     except Exception as error:  # noqa: BLE001 - zipfile and zlib raise their own kinds for damaged archives
-        raise BadInput(f"calibration sample {path.name}", f"damaged: {error}", "write it again with numpy.savez") from None
+        raise BadInput(
+            f"calibration sample {path.name}", f"damaged: {error}", "write it again with numpy.savez"
+        ) from None
 
 
 @lru_cache(maxsize=4)

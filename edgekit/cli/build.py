@@ -1,17 +1,26 @@
 """`edgekit build`: model + calibration data + profile -> bundle."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edgekit.cli.arguments import (
     PRECISIONS,
     RUNTIMES_HELP,
     add_bindings,
     add_json,
+    parse_fixed,
+    parse_shapes,
     positive,
     share_of_points,
 )
+from edgekit.cli.configuration import as_arguments
+from edgekit.cli.terminal import Progress, print_json, table
+from edgekit.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from edgekit.build.options import BuildOptions
 
 DESCRIPTION: Final = """\
 Turn a model and calibration data into a verified bundle for every runtime that takes the model.
@@ -55,3 +64,84 @@ def add_arguments(parser: ArgumentParser) -> None:
     how.add_argument("--force", action="store_true", help="overwrite OUT.ekb")
     how.add_argument("--dry-run", action="store_true", help="print the plan, write nothing")
     add_json(parser)
+
+
+def run(args: Namespace) -> ExitCode:
+    """Build, and say what ships and why."""
+    args, options = _options(args)
+    from edgekit.build.pipeline import build
+
+    progress = Progress()
+    try:
+        result = build(options, progress)
+    finally:
+        progress.close()
+    artifacts = result.manifest.artifacts
+    if args.json:
+        print_json(
+            {
+                "bundle": None if options.dry_run else str(result.output),
+                "artifacts": [
+                    {"runtime": a.runtime, "precision": a.precision, "size": a.size, "integer_share": a.integer_share}
+                    for a in artifacts
+                ],
+                "decisions": {d.runtime: d.choice.why for d in result.decisions},
+                "refusals": [asdict(r) for r in result.refusals],
+                "remarks": list(result.remarks),
+            }
+        )
+        return ExitCode.DONE
+    share = [("-" if a.integer_share is None else f"{a.integer_share:.1%}") for a in artifacts]
+    why = {d.ships[0].label: d.choice.why for d in result.decisions}
+    rows = [
+        [a.runtime, a.precision, f"{a.size / 1e6:.1f} MB", s, why.get(f"{a.runtime} {a.precision}", "second choice")]
+        for a, s in zip(artifacts, share, strict=True)
+    ]
+    print(table(["runtime", "precision", "size", "integer share", "why"], rows))
+    for refusal in result.refusals:
+        print(f"refused: {refusal}")
+    for remark in result.remarks:
+        print(f"note: {remark}")
+    print("nothing written (--dry-run)" if options.dry_run else f"wrote {result.output}")
+    return ExitCode.DONE
+
+
+def _options(args: Namespace) -> "tuple[Namespace, BuildOptions]":
+    """The flags, a configuration file's keys among them, as one value. Raises `UsageError`."""
+    if str(args.model).endswith(".toml"):
+        parser = ArgumentParser(add_help=False)
+        add_arguments(parser)
+        file = Path(args.model)
+        given = {k: v for k, v in vars(args).items() if k != "model" and v != parser.get_default(k)}
+        args = parser.parse_args(as_arguments(file, parser, skip=given))
+        vars(args).update(given)
+    if args.output is None:
+        raise UsageError("edgekit build", "no --output is given", "add -o OUT.ekb")
+    from edgekit.build.options import BuildOptions
+
+    return args, BuildOptions(
+        model=args.model,
+        output=args.output,
+        calibration=args.calibration,
+        device=args.device,
+        runtimes=tuple(args.runtime),
+        preprocess=args.preprocess,
+        task=args.task,
+        classes=args.classes,
+        eval_data=args.eval,
+        labels=args.labels,
+        max_drop=args.max_drop,
+        samples=args.samples,
+        observer=args.observer,
+        granularity=args.granularity,
+        precision=args.precision,
+        input=args.input,
+        recipe=args.recipe,
+        prefer=args.prefer,
+        input_shapes=parse_shapes(args.input_shape),
+        fixed=parse_fixed(args.fix),
+        random_data=args.random_data,
+        cache=not args.no_cache,
+        force=args.force,
+        dry_run=args.dry_run,
+    )

@@ -74,7 +74,10 @@ class _Writer:
             [*originals, *self.initializers.values()],
         )
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", CANONICAL_OPSET)], ir_version=IR_VERSION, producer_name="edgekit"
+            graph,
+            opset_imports=[helper.make_opsetid("", CANONICAL_OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="edgekit",
         )
 
     def fresh(self, name: str) -> str:
@@ -205,7 +208,9 @@ class _Writer:
         zero = self._store(f"{node.name}/weight_zero", np.zeros(scales.shape, np.int8))
         proto.input[1] = self.fresh(f"{node.name}/weight_real")
         self.nodes.append(
-            helper.make_node("DequantizeLinear", [stored, scale, zero], [proto.input[1]], name=f"{stored}/dq", **attributes)
+            helper.make_node(
+                "DequantizeLinear", [stored, scale, zero], [proto.input[1]], name=f"{stored}/dq", **attributes
+            )
         )
         bias = self.q.biases.get(str(node.name))
         if bias is None:
@@ -217,7 +222,9 @@ class _Writer:
         real = self.fresh(f"{node.name}/bias_real")
         axis = {"axis": 0} if per_channel else {}
         zero = self._store(f"{node.name}/bias_zero", np.zeros(steps.shape if per_channel else (), np.int32))
-        self.nodes.append(helper.make_node("DequantizeLinear", [stored, scale, zero], [real], name=f"{stored}/dq", **axis))
+        self.nodes.append(
+            helper.make_node("DequantizeLinear", [stored, scale, zero], [real], name=f"{stored}/dq", **axis)
+        )
         del proto.input[2:]
         proto.input.append(real)
 
@@ -247,7 +254,11 @@ def _rename_inputs(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
     node.input[:] = [names.get(n, n) for n in node.input]
     for attribute in node.attribute:
         for graph in (*([attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else ()), *attribute.graphs):
-            own = {o for n in graph.node for o in n.output} | {i.name for i in graph.initializer} | {i.name for i in graph.input}
+            own = (
+                {o for n in graph.node for o in n.output}
+                | {i.name for i in graph.initializer}
+                | {i.name for i in graph.input}
+            )
             outer = {k: v for k, v in names.items() if k not in own}
             for child in graph.node:
                 _rename_inputs(child, outer)
