@@ -62,8 +62,8 @@ def prelu(site: Site) -> None:
     """One slope for all is a LEAKY_RELU in float; otherwise the slope is aligned with the frame."""
     slope = site.constant(1)
     if slope is not None and slope.size == 1 and not site.is_integer:
-        alpha = float(site.real_constant(1).reshape(-1)[0])
-        site.op("LEAKY_RELU", [site.x()], site.y(), schema.LeakyReluOptionsT(alpha))
+        number = float(site.real_constant(1).reshape(-1)[0])
+        site.op("LEAKY_RELU", [site.x()], site.y(), schema.LeakyReluOptionsT(number))
         return
     x, alpha = site.x(), operand(site, 1)
     if len(alpha.shape) < len(x.shape):
@@ -108,7 +108,7 @@ def hard_sigmoid(site: Site) -> None:
     f = Formula(site, x)
     steep = x if np.float32(6 * alpha) == 1 else f.two("MUL", x, 6 * alpha)
     options = schema.AddOptionsT(fusedActivationFunction=schema.ActivationFunctionType.RELU6)
-    cut = site.op("ADD", [steep, site.const(np.float32(6 * beta), "number")], site.temp(x.shape, x), options)
+    cut = site.op("ADD", [steep, site.number(6 * beta)], site.temp(x.shape, x), options)
     f.two("MUL", cut, 1 / 6, site.y())
 
 

@@ -148,12 +148,12 @@ def conv_transpose(site: Site) -> None:
     site.op("TRANSPOSE_CONV", inputs, padded, options)
     shape = site.out_shape()
     image = made if len(shape) == 4 else site.temp((shape[0], 1, *shape[1:]), made)
-    first = site.const(np.int32([0, *begins, 0]), "begin")
-    last = site.const(np.int32([0, *(-c for c in cut), 0]), "end")
+    first = site.ints([0, *begins, 0], "begin")
+    last = site.ints([0, *(-c for c in cut), 0], "end")
     masks = schema.StridedSliceOptionsT(
         beginMask=0b1001, endMask=0b1001 | sum(1 << (i + 1) for i, c in enumerate(cut) if not c)
     )
-    site.op("STRIDED_SLICE", [padded, first, last, site.const(np.int32([1] * 4), "step")], image, masks)
+    site.op("STRIDED_SLICE", [padded, first, last, site.ints([1] * 4, "step")], image, masks)
     if image is not made:
         site.reshape(image, shape, made)
 
@@ -175,15 +175,15 @@ def _output_sizes(
 ) -> Tensor:
     """The shape input: a constant, or computed from the shape of `x` where a size is free."""
     if FREE not in (x.shape[0], *target):
-        return site.const(np.int32([x.shape[0], *target, channels]), "shape")
+        return site.ints([x.shape[0], *target, channels], "shape")
     now = site.op("SHAPE", [x], site.temp((4,), dtype="int32"), schema.ShapeOptionsT(schema.TensorType.INT32))
     factor, term = (
-        site.const(np.int32([1, *strides, 0]), "factor"),
-        site.const(np.int32([0, *offsets, channels]), "term"),
+        site.ints([1, *strides, 0], "factor"),
+        site.ints([0, *offsets, channels], "term"),
     )
     if FREE not in target:
-        factor = site.const(np.int32([1, 0, 0, 0]), "factor")
-        term = site.const(np.int32([0, *target, channels]), "term")
+        factor = site.ints([1, 0, 0, 0], "factor")
+        term = site.ints([0, *target, channels], "term")
     scaled = site.op("MUL", [now, factor], site.temp((4,), dtype="int32"), schema.MulOptionsT())
     return site.op("ADD", [scaled, term], site.temp((4,), dtype="int32"), schema.AddOptionsT())
 
@@ -205,7 +205,8 @@ def _dilated(weight: NDArray[np.generic], dilations: tuple[int, ...]) -> NDArray
         return weight
     spread = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
     wide = np.zeros((*weight.shape[:2], *spread), weight.dtype)
-    wide[(..., *(slice(None, None, d) for d in dilations))] = weight
+    grid: tuple[slice, ...] = tuple(slice(None, None, d) for d in (1, 1, *dilations))
+    wide[grid] = weight
     return wide
 
 

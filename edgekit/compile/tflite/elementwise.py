@@ -14,7 +14,7 @@ from edgekit.compile.tflite.axes import arranged
 from edgekit.compile.tflite.dims import dims, static
 from edgekit.compile.tflite.flatfile import Tensor
 from edgekit.compile.tflite.forms import convert
-from edgekit.compile.tflite.lowering import Lower, Need, at_most, dtypes, number_is
+from edgekit.compile.tflite.lowering import Lower, Need, at_most, dtype_of, dtypes, number_is
 from edgekit.compile.tflite.site import Site
 from edgekit.compile.tflite.views import ELEMENTWISE
 
@@ -22,7 +22,7 @@ Options = Callable[..., object]
 
 
 def operand(site: Site, index: int) -> Tensor:
-    """Input `index`, aligned with the frame: axes that broadcasting adds become sizes of 1 where they are not in front."""
+    """Input `index`, aligned with the frame: axes that broadcasting adds become sizes of 1 unless they are in front."""
     x = site.x(index)
     rank, full = len(x.shape), len(site.frame)
     if rank in (0, full):
@@ -80,36 +80,51 @@ def xor(site: Site) -> None:
     site.op("NOT_EQUAL", [operand(site, 0), operand(site, 1)], site.y(), schema.NotEqualOptionsT())
 
 
-def _same_rank(node: ir.Node) -> str | None:
-    return (
-        None
-        if len(node.inputs) <= 2 or len({dims(v) for v in node.inputs if v is not None}) == 1
-        else ("more than two operands broadcast")
-    )
+def _same_shape(node: ir.Node) -> str | None:
+    shapes = {dims(v) for v in node.inputs if v is not None}
+    return None if len(node.inputs) <= 2 or len(shapes) == 1 else "more than two operands broadcast"
 
 
+def _one_type(node: ir.Node) -> str | None:
+    found = [dtype_of(v) for v in node.inputs]
+    return None if len(set(found)) == 1 else f"its operands are {' and '.join(found)}"
+
+
+_SAME_TYPES: Final = Need("operands of one type", _one_type, "cast the exponent to the type of the base")
 NUMBERS: Final = dtypes("float32", "int32", "int64")
 _SHORT: Final = dtypes("float32", "int32")
-_BOOL: Final = dtypes("bool")
-_FOLDS: Final = Need("two operands, or equal shapes", _same_rank, "split the operator into pairs")
+_BOOL: Final = (dtypes("bool"), at_most(4))
+_FOLDS: Final = Need("two operands, or equal shapes", _same_shape, "split the operator into pairs")
+_COMPARED: Final = (NUMBERS, at_most(4))
+_EXTREMES: Final = (NUMBERS, at_most(5), _FOLDS)
+_INTEGERS: Final = (dtypes("int32", "int64"), number_is("fmod", 0, 0), at_most(4))
+_CHOSEN: Final = (at_most(4), dtypes("float32", "int32", "int64", "bool", index=1))
+
+_ADD: Final = binary("ADD", schema.AddOptionsT, fuses=True)
+_SUB: Final = binary("SUB", schema.SubOptionsT, fuses=True)
+_MUL: Final = binary("MUL", schema.MulOptionsT, fuses=True)
+_DIV: Final = binary("DIV", schema.DivOptionsT, fuses=True)
+_MIN: Final = folded("MINIMUM", schema.MaximumMinimumOptionsT, one_scale=True)
+_MAX: Final = folded("MAXIMUM", schema.MaximumMinimumOptionsT, one_scale=True)
+_EQUAL: Final = binary("EQUAL", schema.EqualOptionsT)
 
 ROWS: Final = (
-    Lower("Add", binary("ADD", schema.AddOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
-    Lower("Sub", binary("SUB", schema.SubOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(5)), (), True),
-    Lower("Mul", binary("MUL", schema.MulOptionsT, fuses=True), ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
-    Lower("Div", binary("DIV", schema.DivOptionsT, fuses=True), ELEMENTWISE, (_SHORT, at_most(5)), None, True),
-    Lower("Pow", binary("POW", schema.PowOptionsT), ELEMENTWISE, (_SHORT, at_most(4), dtypes("float32", "int32", index=1))),
-    Lower("Mod", binary("FLOOR_MOD", schema.FloorModOptionsT), ELEMENTWISE, (dtypes("int32", "int64"), number_is("fmod", 0, 0), at_most(4))),
-    Lower("Min", folded("MINIMUM", schema.MaximumMinimumOptionsT, one_scale=True), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS), ()),
-    Lower("Max", folded("MAXIMUM", schema.MaximumMinimumOptionsT, one_scale=True), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS), ()),
-    Lower("Sum", folded("ADD", schema.AddOptionsT), ELEMENTWISE, (NUMBERS, at_most(5), _FOLDS)),
-    Lower("Equal", binary("EQUAL", schema.EqualOptionsT), ELEMENTWISE, (dtypes("float32", "int32", "int64", "bool"), at_most(4))),
-    Lower("Greater", binary("GREATER", schema.GreaterOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
-    Lower("GreaterOrEqual", binary("GREATER_EQUAL", schema.GreaterEqualOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
-    Lower("Less", binary("LESS", schema.LessOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
-    Lower("LessOrEqual", binary("LESS_EQUAL", schema.LessEqualOptionsT), ELEMENTWISE, (NUMBERS, at_most(4))),
-    Lower("And", binary("LOGICAL_AND", schema.LogicalAndOptionsT), ELEMENTWISE, (_BOOL, at_most(4))),
-    Lower("Or", binary("LOGICAL_OR", schema.LogicalOrOptionsT), ELEMENTWISE, (_BOOL, at_most(4))),
-    Lower("Xor", xor, ELEMENTWISE, (_BOOL, at_most(4))),
-    Lower("Where", where, ELEMENTWISE, (at_most(4), dtypes("float32", "int32", "int64", "bool", index=1))),
-)  # fmt: skip
+    Lower("Add", _ADD, ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
+    Lower("Sub", _SUB, ELEMENTWISE, (NUMBERS, at_most(5)), (), True),
+    Lower("Mul", _MUL, ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
+    Lower("Div", _DIV, ELEMENTWISE, (_SHORT, at_most(5)), None, True),
+    Lower("Pow", binary("POW", schema.PowOptionsT), ELEMENTWISE, (_SHORT, at_most(4), _SAME_TYPES)),
+    Lower("Mod", binary("FLOOR_MOD", schema.FloorModOptionsT), ELEMENTWISE, _INTEGERS),
+    Lower("Min", _MIN, ELEMENTWISE, _EXTREMES, ()),
+    Lower("Max", _MAX, ELEMENTWISE, _EXTREMES, ()),
+    Lower("Sum", folded("ADD", schema.AddOptionsT), ELEMENTWISE, _EXTREMES),
+    Lower("Equal", _EQUAL, ELEMENTWISE, (dtypes("float32", "int32", "int64", "bool"), at_most(4))),
+    Lower("Greater", binary("GREATER", schema.GreaterOptionsT), ELEMENTWISE, _COMPARED),
+    Lower("GreaterOrEqual", binary("GREATER_EQUAL", schema.GreaterEqualOptionsT), ELEMENTWISE, _COMPARED),
+    Lower("Less", binary("LESS", schema.LessOptionsT), ELEMENTWISE, _COMPARED),
+    Lower("LessOrEqual", binary("LESS_EQUAL", schema.LessEqualOptionsT), ELEMENTWISE, _COMPARED),
+    Lower("And", binary("LOGICAL_AND", schema.LogicalAndOptionsT), ELEMENTWISE, _BOOL),
+    Lower("Or", binary("LOGICAL_OR", schema.LogicalOrOptionsT), ELEMENTWISE, _BOOL),
+    Lower("Xor", xor, ELEMENTWISE, _BOOL),
+    Lower("Where", where, ELEMENTWISE, _CHOSEN),
+)

@@ -47,7 +47,7 @@ class AxisScales:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the file. A free size in `shape` is `FREE`. `q`: parameters of an int8 tensor, in the unsigned domain."""
+    """A tensor of the file. A free size in `shape` is `FREE`. `q`: parameters of an int8 tensor (unsigned domain)."""
 
     index: int
     shape: tuple[int, ...]
@@ -219,7 +219,9 @@ def _quantization(tensor: Tensor) -> schema.QuantizationParametersT | None:
     if tensor.q is None:
         return None
     zero_point = tensor.q.zero_point - 128  # the file's domain is signed
-    return schema.QuantizationParametersT(scale=np.float32([tensor.q.scale]), zeroPoint=np.int64([zero_point]))
+    return schema.QuantizationParametersT(
+        scale=np.array([tensor.q.scale], np.float32), zeroPoint=np.array([zero_point], np.int64)
+    )
 
 
 def _version(operator: Operator) -> int:

@@ -1,7 +1,7 @@
-"""The forms in which one value of the model exists in the file: orders of axes, float or 8-bit.
+"""The forms of one value of the model in the file: orders of axes, float or 8-bit.
 
-A producer writes one form. A reader asks for what it needs and gets an existing form, or one made on the spot (TRANSPOSE,
-RESHAPE where only sizes of 1 move, QUANTIZE, DEQUANTIZE) and kept for the next reader.
+A producer writes one form. A reader asks for what it needs and gets an existing form, or one made on the spot
+(TRANSPOSE, RESHAPE where only sizes of 1 move, QUANTIZE, DEQUANTIZE) and kept for the next reader.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Forms:
         return self.file.tensor(str(value.name), arranged(static(dims(value)), axes), dtype, q)
 
     def get(self, value: ir.Value, accepted: Sequence[Axes], q: QParams | None) -> Form:
-        """The value in one of the accepted orders (the first is preferred), as 8-bit with parameters `q` or in its own type."""
+        """The value in one of the accepted orders, the first preferred: 8-bit at `q`, or in its own type."""
         array = constant(value)
         if array is not None:
             return Form(accepted[0], self.file.constant(str(value.name), _held(array, accepted[0], q), q))
@@ -95,7 +95,7 @@ class Forms:
         if same_memory(shape, source.axes, wanted) and made.shape.count(FREE) <= 1:
             reshape(self.file, source.tensor, made)
         else:
-            perm = self.file.constant("perm", np.int32(permutation(source.axes, wanted)))
+            perm = self.file.constant("perm", np.asarray(permutation(source.axes, wanted), np.int32))
             self.file.operator("TRANSPOSE", [source.tensor, perm], [made], schema.TransposeOptionsT())
         return self._keep(value, Form(wanted, made))
 
@@ -108,7 +108,7 @@ class Forms:
 
 def reshape(file: FlatFile, source: Tensor, made: Tensor) -> None:
     """RESHAPE to the shape of `made`, which has at most one free size."""
-    shape = np.int32(made.shape)
+    shape = np.asarray(made.shape, np.int32)
     file.operator("RESHAPE", [source, file.constant("shape", shape)], [made], schema.ReshapeOptionsT(list(made.shape)))
 
 

@@ -47,16 +47,17 @@ def gather(site: Site) -> None:
 
 
 def _positive(site: Site, x: Tensor, place: int) -> Tensor:
-    size, array = x.shape[place], site.constant(1)
+    size, given = x.shape[place], site.constant(1)
+    array = None if given is None else given.astype(np.int64)
     if array is not None and (size >= 0 or (array >= 0).all()):
-        return site.const(np.int32(np.where(array < 0, array + size, array)), "indices")
+        return site.ints(np.where(array < 0, array + size, array), "indices")
     indices = site.const(array, "indices") if array is not None else site.x(1)
     if size >= 0:
         bound = site.const(np.asarray(size, indices.dtype), "size")
     else:
         kind = schema.TensorType.INT64 if indices.dtype == "int64" else schema.TensorType.INT32
         shape = site.op("SHAPE", [x], site.temp((len(x.shape),), dtype=indices.dtype), schema.ShapeOptionsT(kind))
-        at = site.const(np.int32(place), "axis")
+        at = site.ints(place, "axis")
         bound = site.op("GATHER", [shape, at], site.temp((), dtype=indices.dtype), schema.GatherOptionsT(0))
     made = site.temp(indices.shape, dtype=indices.dtype)
     return site.op("FLOOR_MOD", [indices, bound], made, schema.FloorModOptionsT())
@@ -64,11 +65,12 @@ def _positive(site: Site, x: Tensor, place: int) -> Tensor:
 
 def gather_nd(site: Site) -> None:
     """Tuples of positions in the last axis of the indices."""
-    x, array = site.x(), site.constant(1)
+    x, given = site.x(), site.constant(1)
+    array = None if given is None else given.astype(np.int64)
     count = int(site.dims(1)[-1])
     sizes = np.array([int(d) for d in site.dims()[:count]])
     if array is not None:
-        indices = site.const(np.int32(np.where(array < 0, array + sizes, array)), "indices")
+        indices = site.ints(np.where(array < 0, array + sizes, array), "indices")
     else:
         raw = site.x(1)
         bound = site.const(sizes.astype(raw.dtype), "sizes")
@@ -87,7 +89,7 @@ def top_k(site: Site) -> None:
     found = site.temp(values.shape, values) if smallest else values
     wants_places = len(node.outputs) > 1 and node.outputs[1].name
     places = site.temp(values.shape, dtype="int32")
-    site.op("TOPK_V2", [x, site.const(np.int32(k), "k")], [found, places], schema.TopKV2OptionsT())
+    site.op("TOPK_V2", [x, site.ints(k, "k")], [found, places], schema.TopKV2OptionsT())
     if smallest:
         site.op("NEG", [found], values, schema.NegOptionsT())
     if wants_places:
@@ -106,7 +108,7 @@ def one_hot(site: Site) -> None:
     indices = site.op("SELECT_V2", [below, moved, x], site.temp(x.shape, x), schema.SelectV2OptionsT())
     full = rank(node.outputs[0])
     axis = integer(node, "axis", -1) % full
-    inputs = [indices, site.const(np.int32(depth), "depth"), site.const(on, "on"), site.const(off, "off")]
+    inputs = [indices, site.ints(depth, "depth"), site.const(on, "on"), site.const(off, "off")]
     site.op("ONE_HOT", inputs, site.y(), schema.OneHotOptionsT(-1 if axis == full - 1 else axis))
 
 

@@ -3,7 +3,6 @@
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
-import numpy as np
 import onnx_ir as ir
 
 from edgekit.compile.tflite.axes import arranged
@@ -33,11 +32,11 @@ def split(site: Site) -> None:
     axis = integer(node, "axis", 0) % len(site.frame)
     sizes = [dims(v)[axis] for v in node.outputs]
     parts = [site.y(i, q=x.q) for i in range(len(sizes))]
-    place = site.const(np.int32(site.frame.index(axis)), "axis")
+    place = site.ints(site.frame.index(axis), "axis")
     if len(set(sizes)) == 1:
         site.op("SPLIT", [place, x], parts, schema.SplitOptionsT(len(parts)))
     else:
-        site.op("SPLIT_V", [x, site.const(np.int32(sizes), "sizes"), place], parts, schema.SplitVOptionsT(len(parts)))
+        site.op("SPLIT_V", [x, site.ints(sizes, "sizes"), place], parts, schema.SplitVOptionsT(len(parts)))
 
 
 def slice_(site: Site) -> None:
@@ -45,21 +44,19 @@ def slice_(site: Site) -> None:
     x, shape = site.x(), site.dims()
     starts, ends, steps = ([d] * len(shape) for d in (0, _FAR, 1))
     given, until = constant_ints(site.node, 1) or (), constant_ints(site.node, 2) or ()
-    axes = constant_ints(site.node, 3) or tuple(range(len(given)))
+    named = constant_ints(site.node, 3) or tuple(range(len(given)))
     strides = constant_ints(site.node, 4) or (1,) * len(given)
-    for axis, start, end, step in zip(axes, given, until, strides, strict=True):
+    for axis, start, end, step in zip(named, given, until, strides, strict=True):
         starts[axis], ends[axis], steps[axis] = _bounds(shape[axis], start, end, step)
     made, free = site.y(q=x.q), FREE in x.shape
     if all(s == 1 for s in steps) and not free:
-        begin = site.const(np.int32(arranged(starts, site.frame)), "begin")
-        site.op("SLICE", [x, begin, site.const(np.int32(made.shape), "size")], made, schema.SliceOptionsT())
+        begin = site.ints(arranged(starts, site.frame), "begin")
+        site.op("SLICE", [x, begin, site.ints(made.shape, "size")], made, schema.SliceOptionsT())
         return
-    masks = [sum(1 << site.frame.index(a) for a in range(len(shape)) if whole(a)) for whole in (
-        lambda a: starts[a] == (0 if steps[a] > 0 else _FAR), lambda a: ends[a] == (_FAR if steps[a] > 0 else -_FAR)
-    )]  # fmt: skip
-    bounds = [
-        site.const(np.int32(arranged(v, site.frame)), n) for v, n in ((starts, "begin"), (ends, "end"), (steps, "step"))
-    ]
+    from_start = [a for a, s in enumerate(steps) if starts[a] == (0 if s > 0 else _FAR)]
+    to_end = [a for a, s in enumerate(steps) if ends[a] == (_FAR if s > 0 else -_FAR)]
+    masks = [sum(1 << site.frame.index(a) for a in axes) for axes in (from_start, to_end)]
+    bounds = [site.ints(arranged(v, site.frame), n) for v, n in ((starts, "begin"), (ends, "end"), (steps, "step"))]
     site.op("STRIDED_SLICE", [x, *bounds], made, schema.StridedSliceOptionsT(masks[0], masks[1]))
 
 
@@ -103,7 +100,7 @@ def pad(site: Site) -> None:
 
 def _mirrored(site: Site, x: Tensor, before: tuple[int, ...], after: tuple[int, ...], mode: int) -> Tensor:
     shape = [FREE if d == FREE else d + b + a for d, b, a in zip(x.shape, before, after, strict=True)]
-    amounts = site.const(np.int32(list(zip(before, after, strict=True))), "pads")
+    amounts = site.ints(list(zip(before, after, strict=True)), "pads")
     return site.op("MIRROR_PAD", [x, amounts], site.temp(shape, x), schema.MirrorPadOptionsT(mode))
 
 
@@ -123,10 +120,7 @@ def _cropped(site: Site, x: Tensor, begins: list[int], ends: list[int]) -> Tenso
         return x
     first, last = (arranged([max(-p, 0) for p in side], site.frame) for side in (begins, ends))
     shape = [FREE if d == FREE else d - f - z for d, f, z in zip(x.shape, first, last, strict=True)]
-    bounds = [
-        site.const(np.int32(v), n)
-        for v, n in ((first, "begin"), ([-z for z in last], "end"), ([1] * len(first), "step"))
-    ]
+    bounds = [site.ints(v, n) for v, n in ((first, "begin"), ([-z for z in last], "end"), ([1] * len(first), "step"))]
     mask = sum(1 << i for i, z in enumerate(last) if not z)
     return site.op("STRIDED_SLICE", [x, *bounds], site.temp(shape, x), schema.StridedSliceOptionsT(0, mask))
 
@@ -137,7 +131,7 @@ def tile(site: Site) -> None:
     assert repeats is not None
     site.op(
         "TILE",
-        [x, site.const(np.int32(arranged(repeats, site.frame)), "repeats")],
+        [x, site.ints(arranged(repeats, site.frame), "repeats")],
         site.y(q=x.q),
         schema.TileOptionsT(),
     )
@@ -147,14 +141,14 @@ def expand(site: Site) -> None:
     """BROADCAST_TO; with free sizes the shape is the larger of what is there and what is asked for."""
     made, x = site.y(), site.x()
     if FREE not in made.shape:
-        site.op("BROADCAST_TO", [x, site.const(np.int32(made.shape), "shape")], made, schema.BroadcastToOptionsT())
+        site.op("BROADCAST_TO", [x, site.ints(made.shape, "shape")], made, schema.BroadcastToOptionsT())
         return
     count = len(made.shape)
     asked = site.constant(1)
     wanted = (
         site.op("CAST", [site.x(1)], site.temp((count,), dtype="int32"), schema.CastOptionsT())
         if asked is None
-        else site.const(np.int32([1] * (count - asked.size) + list(asked.reshape(-1))), "shape")
+        else site.ints([1] * (count - asked.size) + list(asked.reshape(-1)), "shape")
     )
     if len(x.shape) < count:
         x = site.reshape(x, (*(1,) * (count - len(x.shape)), *x.shape))

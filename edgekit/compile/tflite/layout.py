@@ -123,7 +123,7 @@ class _Solver:
         return grown
 
     def _from_writers(self, node: ir.Node, rule: Rule) -> list[Axes | None]:
-        found = []
+        found: list[Axes | None] = []
         for index, value in enumerate(node.inputs):
             if value is None or str(value.name) not in self.writer:
                 continue
@@ -134,7 +134,7 @@ class _Solver:
         return found
 
     def _from_readers(self, node: ir.Node, rule: Rule) -> list[Axes | None]:
-        found = []
+        found: list[Axes | None] = []
         for index, value in enumerate(v for v in node.outputs if v.name):
             for reader, position in self.readers.get(str(value.name), ()):
                 for label in self.labels[reader]:
@@ -224,7 +224,7 @@ class _Solver:
     def _followers(self, value: str, source: str, axes: Axes | None) -> list[tuple[str, Axes]]:
         if axes is None:
             return []
-        found = []
+        found: list[tuple[str, Axes | None]] = []
         writer, index = self.writer[value]
         if writer != source:
             frame = axes if writer in self.inputs else self._proposal(writer, None, index, axes)

@@ -24,7 +24,7 @@ Reason = str | None
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A condition on a node. `words` name it in tables; `broken` says why a node does not meet it, or None if it does."""
+    """A condition on a node. `words` name it in tables; `broken` says why a node does not meet it, else None."""
 
     words: str
     broken: Callable[[ir.Node], Reason]
@@ -33,10 +33,11 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Lower:
-    """One operator. `int8`: what its integer kernel needs beyond `needs`; None: it computes in float only.
+    """One operator.
 
-    `fuses`: the file's operator has a fused activation. `one_scale`: the integer kernel computes new values at the
-    input's parameters, so that other output parameters would round twice: then it computes in float. `emit` writes operators through the `Site` of the node.
+    `int8`: what its integer kernel needs beyond `needs`; None: it computes in float only. `fuses`: the file's operator
+    has a fused activation. `one_scale`: the integer kernel computes new values at the input's parameters, so that
+    other output parameters would round twice: then it computes in float. `emit` writes operators through the `Site`.
     """
 
     op: str
@@ -87,8 +88,9 @@ def constants(*indexes: int) -> Need:
 
     def check(node: ir.Node) -> Reason:
         for i in indexes:
-            if i < len(node.inputs) and node.inputs[i] is not None and constant(node.inputs[i]) is None:
-                return f"input {i} ('{node.inputs[i].name}') is computed while running"
+            value = node.inputs[i] if i < len(node.inputs) else None
+            if value is not None and constant(value) is None:
+                return f"input {i} ('{value.name}') is computed while running"
         return None
 
     return Need(f"input {', '.join(map(str, indexes))} constant", check, "make it a constant before export")

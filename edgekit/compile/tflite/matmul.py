@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from edgekit.compile.tflite.axes import swapped
+from edgekit.compile.tflite.axes import as_is, swapped
 from edgekit.compile.tflite.convolution import bias_tensor, weight_tensor
 from edgekit.compile.tflite.dims import rank
 from edgekit.compile.tflite.lowering import Lower, Need, Reason, constants, dtypes
@@ -38,10 +38,7 @@ def batch_matmul(site: Site) -> None:
     """The right operand may be held transposed: the kernel has a flag for it."""
     left = site.x(0)
     right = rank(site.node.inputs[1])
-    if site.constant(1) is not None:
-        held = site.held(1, accepted=(tuple(range(right)),))
-    else:
-        held = site.held(1)
+    held = site.held(1, accepted=(as_is(right),) if site.constant(1) is not None else None)
     is_transposed = held.axes == swapped(right)
     site.op("BATCH_MATMUL", [left, held.tensor], site.y(), schema.BatchMatMulOptionsT(adjY=is_transposed))
 

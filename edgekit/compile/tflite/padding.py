@@ -105,7 +105,7 @@ def window_of(node: ir.Node, sizes: Sequence[Dim], kernel: Sequence[int]) -> Win
 
 def pad(site: Site, x: Tensor, begins: Sequence[int], ends: Sequence[int], fill: float | None = None) -> Tensor:
     """Pads per file axis; None fills with zero, otherwise with that number. Negative ends do nothing here."""
-    pairs = np.int32([[b, max(e, 0)] for b, e in zip(begins, ends, strict=True)])
+    pairs = np.array([[b, max(e, 0)] for b, e in zip(begins, ends, strict=True)], np.int32)
     if not pairs.any():
         return x
     shape = [FREE if d == FREE else d + int(p.sum()) for d, p in zip(x.shape, pairs, strict=True)]
@@ -113,7 +113,8 @@ def pad(site: Site, x: Tensor, begins: Sequence[int], ends: Sequence[int], fill:
     amounts = site.const(pairs, "pads")
     if fill is None or fill == 0:
         return site.op("PAD", [x, amounts], made, schema.PadOptionsT())
-    number = np.float32([fill]) if x.q is None else signed(x.q, np.float32([fill]))
+    real = np.array([fill], np.float32)
+    number = real if x.q is None else signed(x.q, real)
     return site.op("PADV2", [x, amounts, site.const(number, "fill", x.q)], made, schema.PadV2OptionsT())
 
 

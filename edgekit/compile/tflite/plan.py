@@ -139,7 +139,11 @@ def _has_outputs(step: Step, quantized: QuantizedModel) -> bool:
     """Every float output has parameters, and such that the kernel rounds once."""
     found = [out_params(step, i, quantized) for i in range(_written(step.node))]
     source = step.node.inputs[0]
-    if step.row.one_scale and source is not None and any(q != quantized.activations.get(str(source.name)) for q in found):
+    if (
+        step.row.one_scale
+        and source is not None
+        and any(q != quantized.activations.get(str(source.name)) for q in found)
+    ):
         return False
     return all(q is not None for q in found)
 

@@ -5,6 +5,7 @@ from typing import Final
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 
 from edgekit.compile.tflite.convolution import EXPLICIT, SAME, VALID, as_image, image_window, written_as_image
 from edgekit.compile.tflite.dims import dims, is_static
@@ -63,7 +64,7 @@ def average_pool(site: Site) -> None:
     written_as_image(site, "MUL", inputs, schema.MulOptionsT(fusedActivationFunction=site.activation()))
 
 
-def _factor(window: Window, counts_pads: bool) -> np.ndarray | None:  # type: ignore[type-arg]
+def _factor(window: Window, counts_pads: bool) -> NDArray[np.float32] | None:
     """Kernel size over the number of elements that count, per window; None where it is 1 everywhere."""
     per_axis = []
     counts = window.outputs()
@@ -76,7 +77,7 @@ def _factor(window: Window, counts_pads: bool) -> np.ndarray | None:  # type: ig
         per_axis.append(((at >= low) & (at < high)).sum(1))
     inside = per_axis[0][:, None] * per_axis[1][None, :]
     whole = window.kernel[0] * window.kernel[1]
-    return None if (inside == whole).all() else np.float32(whole / inside)[None, :, :, None]
+    return None if (inside == whole).all() else (whole / inside).astype(np.float32)[None, :, :, None]
 
 
 def _not_dilated(node: ir.Node) -> Reason:

@@ -50,7 +50,7 @@ class Reduction:
     def __init__(self, site: Site, axes: tuple[int, ...]) -> None:
         self.site = site
         self.places = sorted(site.frame.index(a) for a in axes)
-        self.axes = site.const(np.int32(self.places), "axes")
+        self.axes = site.ints(self.places, "axes")
 
     def write(self, op: str, x: Tensor, into: Tensor | None = None, *, keeps: bool | None = None) -> Tensor:
         """`keeps`: sizes of 1 stay; None: as the node says."""
@@ -124,7 +124,7 @@ def arg(op: str, options: Callable[[int], object]) -> Callable[[Site], None]:
     def emit(site: Site) -> None:
         x, axis = site.x(), site.frame.index(one_axis(site.node)[0])
         found = options(schema.TensorType.INT64)
-        place = site.const(np.int32(axis), "axis")
+        place = site.ints(axis, "axis")
         made = site.y()
         if not _keeps(site.node):
             site.op(op, [x, place], made, found)
@@ -140,7 +140,7 @@ def cumsum(site: Site) -> None:
     """Running sum along a constant axis."""
     axis = int(np.asarray(site.constant(1)).reshape(-1)[0]) % len(site.frame)
     options = schema.CumsumOptionsT(bool(integer(site.node, "exclusive", 0)), bool(integer(site.node, "reverse", 0)))
-    site.op("CUMSUM", [site.x(), site.const(np.int32(site.frame.index(axis)), "axis")], site.y(), options)
+    site.op("CUMSUM", [site.x(), site.ints(site.frame.index(axis), "axis")], site.y(), options)
 
 
 _NUMBERS: Final = (dtypes("float32", "int32", "int64"), constants(1))

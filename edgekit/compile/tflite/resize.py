@@ -23,10 +23,16 @@ from edgekit.quantize.canonical import constant, ints, text
 
 Positions = NDArray[np.floating]
 
+
+def _symmetric(x: Positions, scale: float, before: int, after: int) -> Positions:
+    adjusted = after / (scale * before)
+    return before / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5
+
+
 MAPPINGS: Final[dict[str, Callable[[Positions, float, int, int], Positions]]] = {
     "half_pixel": lambda x, scale, before, after: (x + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda x, scale, before, after: (x + 0.5) / scale - 0.5 if after > 1 else x * 0,
-    "half_pixel_symmetric": lambda x, scale, before, after: _symmetric(x, scale, before, after),
+    "half_pixel_symmetric": _symmetric,
     "asymmetric": lambda x, scale, before, after: x / scale,
     "align_corners": lambda x, scale, before, after: x * (before - 1) / (after - 1) if after > 1 else x * 0,
 }
@@ -36,11 +42,6 @@ ROUNDINGS: Final[dict[str, Callable[[Positions], Positions]]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-
-
-def _symmetric(x: Positions, scale: float, before: int, after: int) -> Positions:
-    adjusted = after / (scale * before)
-    return before / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _by_table(site: Site, x: Tensor, into: Tensor) -> None:
     for n, (place, table) in enumerate(steps):
         shape = [table.size if i == place else d for i, d in enumerate(x.shape)]
         target = into if n == len(steps) - 1 else site.temp(shape, x)
-        x = site.op("GATHER", [x, site.const(np.int32(table), "table")], target, schema.GatherOptionsT(place))
+        x = site.op("GATHER", [x, site.ints(table, "table")], target, schema.GatherOptionsT(place))
     if not steps:
         site.give(x)
 
@@ -176,15 +177,13 @@ def _by_table(site: Site, x: Tensor, into: Tensor) -> None:
 def _target(site: Site, x: Tensor, image: tuple[int, ...]) -> Tensor:
     """Height and width of the result, computed where they are free."""
     if FREE not in image[1:3]:
-        return site.const(np.int32(image[1:3]), "size")
+        return site.ints(image[1:3], "size")
     factors = [round(scale_of(site.node, a)) for a in _spatial(site.node)]
     factors = [1] * (2 - len(factors)) + factors
     now = site.op("SHAPE", [x], site.temp((4,), dtype="int32"), schema.ShapeOptionsT(schema.TensorType.INT32))
-    bounds = [site.const(np.int32([v]), n) for v, n in ((1, "begin"), (2, "size"))]
+    bounds = [site.ints([v], n) for v, n in ((1, "begin"), (2, "size"))]
     size = site.op("SLICE", [now, *bounds], site.temp((2,), dtype="int32"), schema.SliceOptionsT())
-    return site.op(
-        "MUL", [size, site.const(np.int32(factors), "factors")], site.temp((2,), dtype="int32"), schema.MulOptionsT()
-    )
+    return site.op("MUL", [size, site.ints(factors, "factors")], site.temp((2,), dtype="int32"), schema.MulOptionsT())
 
 
 def _has_known_sizes(node: ir.Node) -> bool:
@@ -202,7 +201,7 @@ def _has_kernel(node: ir.Node) -> Reason:
     transformation = text(node, "coordinate_transformation_mode", "half_pixel")
     if _has_known_sizes(node):
         if mode == "linear" and linear_kernel(node) is None:
-            return f"no kernel interpolates at these positions ({transformation}, {dims(node.inputs[0])} to {dims(node.outputs[0])})"
+            return f"no kernel interpolates at the positions of {transformation} here"
         return None
     factors = [scale_of(node, a) for a in _spatial(node)]
     if constant_ints(node, 3) or any(f != round(f) or f < 1 for f in factors) or _kernel_for_free_sizes(node) is None:

@@ -40,28 +40,39 @@ def reshape(site: Site) -> None:
 
 
 def _copies(node: ir.Node) -> tuple[int, ...] | None:
-    """A target shape with at most one -1, where 0 copies the input's size; None: it is computed by the model."""
+    """A target shape with at most one -1, where 0 copies the input's size; None: it is computed while running."""
     if node.op_type == "Flatten":
-        return (0, -1)
+        return (0, -1) if integer(node, "axis", 1) == 1 else None
     target = constant_ints(node, 1)
     return None if target is None or integer(node, "allowzero", 0) else target
 
 
 def _computed(site: Site, x: Tensor, target: tuple[int, ...] | None) -> Tensor:
+    if target is None and site.node.op_type == "Flatten":
+        return _flat(site, x, integer(site.node, "axis", 1) % len(x.shape))
     if target is None:
         given = site.x(1)
-        return site.op(
-            "CAST", [given], site.temp(given.shape, dtype="int32"), schema.CastOptionsT(DTYPES[given.dtype], _INT32)
-        )
+        options = schema.CastOptionsT(DTYPES[given.dtype], _INT32)
+        return site.op("CAST", [given], site.temp(given.shape, dtype="int32"), options)
     count = (len(target),)
     now = site.op("SHAPE", [x], site.temp((len(x.shape),), dtype="int32"), schema.ShapeOptionsT(_INT32))
-    places = site.const(np.int32([i if d == 0 else 0 for i, d in enumerate(target)]), "places")
+    places = site.ints([i if d == 0 else 0 for i, d in enumerate(target)], "places")
     copied = site.op("GATHER", [now, places], site.temp(count, dtype="int32"), schema.GatherOptionsT(0))
-    mask = site.const(np.int32([int(d == 0) for d in target]), "mask")
+    mask = site.ints([int(d == 0) for d in target], "mask")
     masked = site.op("MUL", [copied, mask], site.temp(count, dtype="int32"), schema.MulOptionsT())
-    return site.op(
-        "ADD", [masked, site.const(np.int32(target), "rest")], site.temp(count, dtype="int32"), schema.AddOptionsT()
-    )
+    rest = site.ints(target, "rest")
+    return site.op("ADD", [masked, rest], site.temp(count, dtype="int32"), schema.AddOptionsT())
+
+
+def _flat(site: Site, x: Tensor, axis: int) -> Tensor:
+    """[product of the sizes before `axis`, -1]."""
+    now = site.op("SHAPE", [x], site.temp((len(x.shape),), dtype="int32"), schema.ShapeOptionsT(_INT32))
+    bounds = [site.ints([v], n) for n, v in (("begin", 0), ("size", axis))]
+    front = site.op("SLICE", [now, *bounds], site.temp((axis,), dtype="int32"), schema.SliceOptionsT())
+    axes = site.ints([0], "axes")
+    product = site.op("REDUCE_PROD", [front, axes], site.temp((1,), dtype="int32"), schema.ReducerOptionsT(True))
+    rest = site.ints([-1], "rest")
+    return site.op("CONCATENATION", [product, rest], site.temp((2,), dtype="int32"), schema.ConcatenationOptionsT(0))
 
 
 def squeeze(site: Site) -> None:
@@ -92,7 +103,7 @@ def unsqueeze(site: Site) -> None:
     for place in new:
         grown = [*x.shape[:place], 1, *x.shape[place:]]
         into = made if place == new[-1] else site.temp(grown, x)
-        x = site.op("EXPAND_DIMS", [x, site.const(np.int32(place), "axis")], into, schema.ExpandDimsOptionsT())
+        x = site.op("EXPAND_DIMS", [x, site.ints(place, "axis")], into, schema.ExpandDimsOptionsT())
 
 
 def renamed(site: Site) -> None:
@@ -133,7 +144,7 @@ def shape_of(site: Site) -> None:
         site.op("SHAPE", [x], made, options)
         return
     site.op("SHAPE", [x], now, options)
-    site.op("GATHER", [now, site.const(np.int32(chosen), "places")], made, schema.GatherOptionsT(0))
+    site.op("GATHER", [now, site.ints(chosen, "places")], made, schema.GatherOptionsT(0))
 
 
 def depth_to_space(site: Site) -> None:
@@ -142,9 +153,7 @@ def depth_to_space(site: Site) -> None:
     channels = x.shape[3]
     if text(site.node, "mode", "DCR") == "CRD":
         order = np.arange(channels).reshape(-1, block * block).T.reshape(-1)
-        x = site.op(
-            "GATHER", [x, site.const(np.int32(order), "order")], site.temp(x.shape, x), schema.GatherOptionsT(3)
-        )
+        x = site.op("GATHER", [x, site.ints(order, "order")], site.temp(x.shape, x), schema.GatherOptionsT(3))
     site.op("DEPTH_TO_SPACE", [x], site.y(q=x.q), schema.DepthToSpaceOptionsT(block))
 
 
@@ -157,7 +166,7 @@ def space_to_depth(site: Site) -> None:
 def constant_of_shape(site: Site) -> None:
     """FILL with a computed shape."""
     attribute = site.node.attributes.get("value")
-    fill = np.float32([0]) if attribute is None else attribute.as_tensor().numpy()
+    fill = np.zeros(1, np.float32) if attribute is None else attribute.as_tensor().numpy()
     given = site.x()
     shape = site.op(
         "CAST", [given], site.temp(given.shape, dtype="int32"), schema.CastOptionsT(DTYPES[given.dtype], _INT32)
@@ -173,7 +182,7 @@ def _reachable(node: ir.Node) -> Reason:
     if _few_free(dims(node.outputs[0])):
         return None
     if node.op_type == "Flatten":
-        return None if integer(node, "axis", 1) == 1 else "it flattens around several free sizes"
+        return None  # copied, or multiplied while running
     if constant(node.inputs[1]) is None:
         return None
     target = constant_ints(node, 1) or ()
@@ -195,9 +204,11 @@ def _block(node: ir.Node) -> Reason:
 SQUEEZE: Final = reducing(_squeezed, lambda node: False)
 _CASTS: Final = dtypes("float32", "float16", "int32", "int64", "bool", "uint8", "int8", "int16")
 
+_BLOCKS: Final = (ranks(4), attribute_in("mode", "DCR", "DCR", "CRD"), Need("known channels", _block))
+
 ROWS: Final = (
     Lower("Reshape", reshape, RESHAPE, (Need("shape known, copied or computed", _reachable),), ()),
-    Lower("Flatten", reshape, RESHAPE, (Need("at most one free size, or axis 1", _reachable),), ()),
+    Lower("Flatten", reshape, RESHAPE, (Need("shape known or computed", _reachable),), ()),
     Lower("Squeeze", squeeze, SQUEEZE, (constants(1), Need("axes named, or static", _axes_given)), ()),
     Lower("Unsqueeze", unsqueeze, UNSQUEEZE, (constants(1),), ()),
     Lower("Transpose", renamed, TRANSPOSE, (), ()),
@@ -205,6 +216,6 @@ ROWS: Final = (
     Lower("Cast", cast, FIRST, (_CASTS,)),
     Lower("Shape", shape_of, _ANY_ORDER),
     Lower("ConstantOfShape", constant_of_shape, AS_IS),
-    Lower("DepthToSpace", depth_to_space, CHANNELS_LAST, (ranks(4), attribute_in("mode", "DCR", "DCR", "CRD"), Need("known channels", _block)), ()),
+    Lower("DepthToSpace", depth_to_space, CHANNELS_LAST, _BLOCKS, ()),
     Lower("SpaceToDepth", space_to_depth, CHANNELS_LAST, (ranks(4),), ()),
-)  # fmt: skip
+)

@@ -73,7 +73,8 @@ class Site:
     def real_constant(self, index: int) -> NDArray[np.float32]:
         """A constant float input as this node computes with it: rounded where the node is an integer one."""
         value, array = self.node.inputs[index], self.constant(index)
-        assert value is not None and array is not None
+        assert value is not None
+        assert array is not None
         real = np.asarray(array, np.float32)
         q = self._params(value)
         return real if q is None else q.dequantize(q.quantize(real))
@@ -113,10 +114,8 @@ class Site:
     def y(self, index: int = 0, *, q: QParams | None = None) -> Tensor:
         """Output `index`, to be written by an operator. `q`: parameters that the kernel imposes (as its input's)."""
         value = self.step.result(index)
-        if not self.is_integer or value.dtype != ir.DataType.FLOAT:
-            params = None
-        else:
-            params = q or self._out(index)
+        is_rounded = self.is_integer and value.dtype == ir.DataType.FLOAT
+        params = (q or self._out(index)) if is_rounded else None
         self._made[index] = self.forms.declare(value, self.step.view.outputs[index], params)
         return self._made[index]
 
@@ -145,6 +144,14 @@ class Site:
     ) -> Tensor:
         """A constant of this node. An array for `q` is given as the signed integers themselves."""
         return self.file.constant(f"{self.node.name}/{what}", array, q, axis_scales)
+
+    def ints(self, values: object, what: str) -> Tensor:
+        """An int32 constant: a number, a list or nested lists."""
+        return self.const(np.asarray(values, np.int32), what)
+
+    def number(self, value: float) -> Tensor:
+        """A float32 scalar."""
+        return self.const(np.asarray(value, np.float32), "number")
 
     def op(
         self,
@@ -195,11 +202,11 @@ class Site:
         q = made.q
         if q is None:
             bounds = (("MAXIMUM", clamp.lo, clamp.lo > -INF), ("MINIMUM", clamp.hi, clamp.hi < INF))
-            arrays = [(op, np.float32(b)) for op, b, on in bounds if on]
+            arrays = [(op, np.asarray(b, np.float32)) for op, b, on in bounds if on]
         else:
             first, last = clamp.first(q), clamp.last(q)
             arrays = [
-                (op, np.int8(b - 128))
+                (op, np.asarray(b - 128, np.int8))
                 for op, b, on in (("MAXIMUM", first, first > 0), ("MINIMUM", last, last < 255))
                 if on
             ]

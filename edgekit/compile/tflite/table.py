@@ -19,8 +19,19 @@ from edgekit.compile.tflite import (
 from edgekit.compile.tflite.lowering import Lower
 
 FAMILIES: Final = (
-    convolution, pooling, resize, matmul, elementwise, unary, activation, normalization, reduce, joining, indexing, shape,
-)  # fmt: skip
+    convolution,
+    pooling,
+    resize,
+    matmul,
+    elementwise,
+    unary,
+    activation,
+    normalization,
+    reduce,
+    joining,
+    indexing,
+    shape,
+)
 ROWS: Final[dict[str, tuple[Lower, ...]]] = {}
 for _family in FAMILIES:
     for _row in _family.ROWS:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
-import numpy as np
 
 from edgekit.compile.tflite.flatfile import Tensor
 from edgekit.compile.tflite.lowering import Lower, dtypes
@@ -39,7 +38,7 @@ class Formula:
             "MUL": schema.MulOptionsT,
             "DIV": schema.DivOptionsT,
         }
-        tensors = [t if isinstance(t, Tensor) else self.site.const(np.float32(t), "number") for t in (a, b)]
+        tensors = [t if isinstance(t, Tensor) else self.site.number(t) for t in (a, b)]
         like = max(tensors, key=lambda t: len(t.shape))
         options = made.get(op, schema.MaximumMinimumOptionsT)()
         return self.site.op(op, tensors, into or self.site.temp(like.shape, self.x), options)

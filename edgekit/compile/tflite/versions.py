@@ -24,11 +24,60 @@ class Signature:
 
 
 INT8_IS_2: Final = frozenset(
-    "MAX_POOL_2D AVERAGE_POOL_2D TRANSPOSE SPLIT_V SLICE UNPACK RELU RELU6 ABS RESIZE_BILINEAR PACK SUB ADD MUL MAXIMUM "
-    "MINIMUM RESIZE_NEAREST_NEIGHBOR TANH LOGISTIC EQUAL NOT_EQUAL LESS GREATER GREATER_EQUAL LESS_EQUAL BATCH_MATMUL "
-    "PAD PADV2 CONCATENATION SOFTMAX MEAN MIRROR_PAD REDUCE_MAX REDUCE_MIN RSQRT ARG_MAX ARG_MIN SELECT SPACE_TO_DEPTH "
-    "SUM LOG_SOFTMAX SQUARED_DIFFERENCE DEPTH_TO_SPACE TOPK_V2 EXP LOG REDUCE_PROD GELU GATHER STRIDED_SLICE SPLIT "
-    "DEQUANTIZE".split()
+    (
+        "ABS",
+        "ADD",
+        "ARG_MAX",
+        "ARG_MIN",
+        "AVERAGE_POOL_2D",
+        "BATCH_MATMUL",
+        "CONCATENATION",
+        "DEPTH_TO_SPACE",
+        "DEQUANTIZE",
+        "EQUAL",
+        "EXP",
+        "GATHER",
+        "GELU",
+        "GREATER",
+        "GREATER_EQUAL",
+        "LESS",
+        "LESS_EQUAL",
+        "LOG",
+        "LOGISTIC",
+        "LOG_SOFTMAX",
+        "MAXIMUM",
+        "MAX_POOL_2D",
+        "MEAN",
+        "MINIMUM",
+        "MIRROR_PAD",
+        "MUL",
+        "NOT_EQUAL",
+        "PACK",
+        "PAD",
+        "PADV2",
+        "REDUCE_MAX",
+        "REDUCE_MIN",
+        "REDUCE_PROD",
+        "RELU",
+        "RELU6",
+        "RESIZE_BILINEAR",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "RSQRT",
+        "SELECT",
+        "SLICE",
+        "SOFTMAX",
+        "SPACE_TO_DEPTH",
+        "SPLIT",
+        "SPLIT_V",
+        "SQUARED_DIFFERENCE",
+        "STRIDED_SLICE",
+        "SUB",
+        "SUM",
+        "TANH",
+        "TOPK_V2",
+        "TRANSPOSE",
+        "UNPACK",
+    )
 )
 INT8_IS_3: Final = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "TILE", "REVERSE_V2", "BROADCAST_TO", "FILL", "CAST"))
 INT64: Final = {"ADD": 4, "SUB": 4, "MUL": 5, "RANGE": 2}

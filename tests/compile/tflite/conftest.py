@@ -1,6 +1,6 @@
-"""Tools of the writer's tests: graphs from text, an interpreter, and a naive quantizer with min–max ranges.
+"""Tools of the writer's tests: graphs from text, an interpreter, and a naive quantizer (min–max).
 
-The naive quantizer knows nothing of constraints on purpose: unequal scales across a pool or a concat must come out right.
+The naive quantizer knows nothing of constraints on purpose: unequal scales across a concat must come out right.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -11,9 +11,9 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
+from edgekit.compile.tflite.target import TARGET
 from edgekit.quantize.quantized import QuantizedModel
 from edgekit.quantize.simulate import real_weight
-from edgekit.compile.tflite.target import TARGET
 
 Array = NDArray[np.generic]
 RNG = np.random.default_rng(7)
@@ -173,7 +173,21 @@ RESIZES = [
 ACTIVATIONS = [
     *(
         Case(op, x(*CUBE))
-        for op in "Relu Sigmoid Tanh HardSwish Softplus Softsign Mish Elu Selu Celu HardSigmoid LeakyRelu Gelu".split()
+        for op in [
+            "Relu",
+            "Sigmoid",
+            "Tanh",
+            "HardSwish",
+            "Softplus",
+            "Softsign",
+            "Mish",
+            "Elu",
+            "Selu",
+            "Celu",
+            "HardSigmoid",
+            "LeakyRelu",
+            "Gelu",
+        ]
     ),
     Case("Elu", x(*CUBE), attributes={"alpha": 0.5}),
     Case("Celu", x(*CUBE), attributes={"alpha": 2.0}),
@@ -210,7 +224,10 @@ BROADCASTS = [
     ((2, 6, 6), (6,)),
 ]
 ELEMENTWISE = [
-    *(Case(op, FLOATS) for op in "Add Sub Mul Min Max Greater Less GreaterOrEqual LessOrEqual Equal".split()),
+    *(
+        Case(op, FLOATS)
+        for op in ["Add", "Sub", "Mul", "Min", "Max", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"]
+    ),
     Case("Div", {"a": normal(*CUBE), "b": np.abs(normal(*CUBE)) + np.float32(0.5)}),
     Case("Pow", {"a": np.abs(normal(*CUBE)), "b": normal(*CUBE)}, int8=False),
     Case("Pow", {"a": np.abs(normal(*CUBE))}, {"two": np.float32(2)}),
@@ -234,8 +251,8 @@ ELEMENTWISE = [
     Case("Not", {"a": normal(*CUBE) > 0}, int8=False),
     Case("Where", {"c": normal(6, 1) > 0, "a": normal(*CUBE), "b": normal(6, 1, 1)}),
     Case("Equal", {"a": ids(3, 4, 5), "b": ids(3, 4, 5)}, int8=False),
-    *(Case(op, x(*CUBE)) for op in "Abs Neg Exp Floor Ceil Round Sin Cos Sign Erf".split()),
-    *(Case(op, {"x": np.abs(normal(*CUBE)) + np.float32(0.5)}) for op in "Log Sqrt Reciprocal".split()),
+    *(Case(op, x(*CUBE)) for op in ["Abs", "Neg", "Exp", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign", "Erf"]),
+    *(Case(op, {"x": np.abs(normal(*CUBE)) + np.float32(0.5)}) for op in ["Log", "Sqrt", "Reciprocal"]),
 ]
 
 REDUCTIONS = [
@@ -246,7 +263,7 @@ REDUCTIONS = [
     ),
     *(
         Case(op, {"x": np.abs(normal(2, 6, 6, 6)) + np.float32(0.5)}, {"axes": i64(1, 3)}, {"keepdims": 0}, int8=False)
-        for op in "ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp".split()
+        for op in ["ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"]
     ),
     Case("ReduceMean", x(2, 6, 6)),
     Case("ReduceSum", x(2, 6, 6), attributes={"noop_with_empty_axes": 1}),
@@ -305,6 +322,7 @@ MOVES = [
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 1}, free={0: "N"}),
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 2}),
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 1}, free={0: "N", 2: "H"}),
+    Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 3}, free={0: "N", 3: "W"}),
     *(Case("Transpose", x(2, 6, 6, 6), attributes={"perm": perm}) for perm in ([0, 2, 3, 1], [0, 3, 1, 2], [3, 1, 0, 2])),
     Case("Transpose", x(2, 6, 6), attributes={"perm": [0, 2, 1]}),
     Case("Squeeze", x(1, 6, 1, 6), {"axes": i64(2)}),
