@@ -11,10 +11,12 @@ from edgekit.compile.onnxruntime.float_emission import serialized
 from edgekit.core.errors import Refusal
 
 _FAULTS: Final = (state.Fail, state.InvalidArgument, state.InvalidGraph, state.NotImplemented, state.RuntimeException)
-_NAMED: Final = (  # how its messages name a node
+_NAMED: Final = (  # how its messages name a node or its operator
+    re.compile(r'In Node, \("(?P<node>.*?)", (?P<op>\w+),'),
     re.compile(r"node with name '(?P<node>.*?)'"),
-    re.compile(r"Node ?\((?P<node>.*?)\) Op ?\((?P<op>.*?)\)"),
+    re.compile(r"\bnode ?\((?P<node>.*?)\)", re.IGNORECASE),
     re.compile(r"Node:\s*(?P<node>\S+)"),
+    re.compile(r"operator \((?P<op>\w+)\)"),
     re.compile(r"for (?P<op>\w+)\(\d+\)"),
 )
 REMEDY: Final = "replace the node before export, or bind its shapes"

@@ -3,13 +3,14 @@
 Known wrongs are found in the graph; everything else by compiling it in a process of its own.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import onnx_ir as ir
 
 from edgekit.compile.onnxruntime.float_emission import serialized
-from edgekit.compile.openvino.trial import reason_to_refuse
+from edgekit.compile.openvino.trial import compiled_apart
 from edgekit.core.errors import Refusal
 
 NAME: Final = "openvino"
@@ -22,6 +23,9 @@ _VALUE_INPUTS: Final = {
     "OneHot": (2,),
 }
 """Inputs whose values reach the result, where not all do; indices, sizes and axes do not."""
+_UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.*)")
+_OPERATOR: Final = re.compile(r"(\w+)-\d+")  # "Det-22, StringNormalizer-10"
+_FAILED: Final = re.compile(r"ONNX node '<Node\(\w+\): (.*?)>'")
 _NO_VALUES: Final = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "ConstantOfShape", "EyeLike"})
 
 
@@ -30,10 +34,7 @@ def refusals(model: ir.Model) -> tuple[Refusal, ...]:
     known = known_refusals(model)
     if known:
         return known
-    reason = reason_to_refuse(serialized(model))
-    if reason is None:
-        return ()
-    return conversion_refusals([(str(node.name), node.op_type) for node in model.graph], reason)
+    return compiled_apart(serialized(model))
 
 
 def known_refusals(model: ir.Model) -> tuple[Refusal, ...]:
@@ -52,18 +53,13 @@ def known_refusals(model: ir.Model) -> tuple[Refusal, ...]:
 
 def conversion_refusals(nodes: Sequence[tuple[str, str]], message: str) -> tuple[Refusal, ...]:
     """A refusal for each (name, operator) that an exception's text speaks of; else one for the whole graph."""
-    words = set(_words(message))
-    named = [(name, op) for name, op in nodes if name and name in message] or [
-        (n, op) for n, op in nodes if op in words
-    ]
-    reason = " ".join(message.split())[:400]
+    unknown = {op for found in _UNKNOWN.finditer(message) for op in _OPERATOR.findall(found[1])}
+    failed = {found[1] for found in _FAILED.finditer(message)}
+    named = [(name, op) for name, op in nodes if op in unknown] or [(name, op) for name, op in nodes if name in failed]
+    named = named or [(name, op) for name, op in nodes if name and f" {name} " in message]
+    told = "OpenVINO has no conversion for this operator" if unknown and named else " ".join(message.split())[:400]
     remedy = "replace the node before export, or use another runtime"
-    return tuple(Refusal(NAME, name, op, reason, remedy) for name, op in named or [(WHOLE, "graph")])
-
-
-def _words(message: str) -> Iterator[str]:
-    for word in message.replace(".", " ").replace("'", " ").replace(",", " ").split():
-        yield word.strip('():;"[]')
+    return tuple(Refusal(NAME, name, op, told, remedy) for name, op in named or [(WHOLE, "graph")])
 
 
 def _wide_paths(model: ir.Model) -> Iterator[tuple[str, ir.Node, str]]:

@@ -62,7 +62,7 @@ def _works(model: Any, executed: Any) -> Iterator[Work]:  # noqa: ANN401  (the e
 
 
 def _own_name(layer: Any, own: Collection[str]) -> str:  # noqa: ANN401
-    """The artifact's name for the last operator that a layer took in; names that OpenVINO makes up change per process."""
+    """The artifact's name for the last operator that a layer took in; OpenVINO's own names change per process."""
     names = _note(layer, "originalLayersNames").split(",")
     return next((name for name in reversed(names) if name in own), _note(layer, "layerType"))
 

@@ -1,49 +1,61 @@
 """Compiles an ONNX model in a process of its own: `python -m edgekit.compile.openvino.trial < model.onnx`.
 
-A foreign graph can crash `compile_model`; here it takes only this process with it. Prints the reason of a refusal and
-ends with 3; any other end that is not 0 is a crash.
+A foreign graph can crash `compile_model`; here it takes only this process with it. Prints the refusals as JSON; an end
+that is not 0 is a crash.
 """
 
+import json
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import Final
 
-REFUSED: Final = 3
+from edgekit.core.errors import Refusal, RuntimeRefuses
+
+_COMMAND: Final = (sys.executable, "-m", "edgekit.compile.openvino.trial")
+_REMEDY: Final = "use another runtime"
 
 
-def reason_to_refuse(content: bytes, *, timeout_s: float = 600) -> str | None:
-    """Why this ONNX model cannot be compiled, or None."""
-    command = [sys.executable, "-m", "edgekit.compile.openvino.trial"]
+def compiled_apart(content: bytes, *, timeout_s: float = 600) -> tuple[Refusal, ...]:
+    """Why this ONNX model cannot be compiled; empty: it can."""
     try:
-        ended = subprocess.run(command, input=content, capture_output=True, timeout=timeout_s, check=False)
+        ended = subprocess.run(_COMMAND, input=content, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        return f"compile_model did not end within {timeout_s:.0f} s"
-    if ended.returncode == 0:
-        return None
-    if ended.returncode == REFUSED:
-        return ended.stdout.decode(errors="replace")
+        return (_for_all(f"compile_model did not end within {timeout_s:.0f} s"),)
     if ended.returncode < 0:
-        return f"compile_model crashes (signal {-ended.returncode})"
-    return "the trial ended with " + (ended.stderr.decode(errors="replace").strip().splitlines() or ["no word"])[-1]
+        return (_for_all(f"compile_model crashes (signal {-ended.returncode})"),)
+    if ended.returncode > 0:
+        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+        return (_for_all(f"the process that compiles it ended with {ended.returncode}: {last[0]}"),)
+    return tuple(Refusal(**each) for each in json.loads(ended.stdout))
+
+
+def _for_all(reason: str) -> Refusal:
+    return Refusal("openvino", "the whole graph", "graph", reason, _REMEDY)
 
 
 def main() -> int:
-    """Read standard input, compile, say why not."""
-    from edgekit.compile.openvino.float_emission import BIN, XML, ir_from_onnx
+    """Read standard input, compile, print the refusals."""
+    json.dump([asdict(each) for each in _refusals(sys.stdin.buffer.read())], sys.stdout)
+    return 0
+
+
+def _refusals(content: bytes) -> tuple[Refusal, ...]:
+    import onnx
+
+    from edgekit.compile.openvino.checks import conversion_refusals
+    from edgekit.compile.openvino.float_emission import ir_from_onnx
     from edgekit.core.artifact import LoadableArtifact
-    from edgekit.core.errors import RuntimeRefuses
     from edgekit.runtimes.openvino import compiled_model
 
     try:
-        files = ir_from_onnx(sys.stdin.buffer.read())
-        compiled_model(LoadableArtifact({XML: files[XML], BIN: files[BIN]}, (), ()), threads=1)
+        compiled_model(LoadableArtifact(ir_from_onnx(content), (), ()), threads=1)
     except RuntimeRefuses as refused:
-        sys.stdout.write(refused.refusals[0].reason)
-        return REFUSED
+        return refused.refusals
     except RuntimeError as error:
-        sys.stdout.write(str(error))
-        return REFUSED
-    return 0
+        nodes = [(node.name, node.op_type) for node in onnx.ModelProto.FromString(content).graph.node]
+        return conversion_refusals(nodes, str(error))
+    return ()
 
 
 if __name__ == "__main__":
