@@ -12,9 +12,6 @@ import onnx_ir as ir
 from edgekit.quantize.interpreter import captured
 from edgekit.quantize.roles import Kind, data_inputs, role
 
-_ANCHORS = (Kind.LINEAR, Kind.PRODUCT)
-
-
 def integer_nodes(model: ir.Model, keep_float: Collection[str] = ()) -> frozenset[str]:
     """Names of the nodes that compute in integers. `keep_float`: names that must not."""
     graph = model.graph
@@ -44,10 +41,10 @@ def integer_nodes(model: ir.Model, keep_float: Collection[str] = ()) -> frozense
                 kind is Kind.CLAMP
                 and producer is not None
                 and producer.name in chosen
-                and rows[producer.name].kind in _ANCHORS
+                and rows[producer.name].kind is Kind.LINEAR
                 and sole_reader(producer.outputs[0]) is node
             )
-            if kind in _ANCHORS or is_fused or (node.name in behind and node.name in before):
+            if kind is Kind.LINEAR or is_fused or (node.name in behind and node.name in before):
                 kept.add(node.name)
         if kept == chosen:
             return frozenset(str(name) for name in chosen)
@@ -64,7 +61,7 @@ def _reached_from_linear(graph: ir.Graph, rows: dict, chosen: set) -> set:  # ty
             continue
         row = rows[node.name]
         feeds = [v for v in data_inputs(node, row) if v.const_value is None]
-        if row.kind in _ANCHORS:
+        if row.kind is Kind.LINEAR:
             reached.add(node.name)
         elif feeds and all(
             id(v) in passing or ((p := v.producer()) is not None and p.name in reached and p.name in chosen)
@@ -81,7 +78,7 @@ def _reaching_linear(graph: ir.Graph, rows: dict, chosen: set, readers: dict) ->
     reaching: set[str | None] = set()
     for node in reversed(graph):
         if node.name in chosen and (
-            rows[node.name].kind in _ANCHORS
+            rows[node.name].kind is Kind.LINEAR
             or any(
                 r.name in reaching and any(d is v for d in data_inputs(r, rows[r.name]))
                 for v in node.outputs

@@ -1,6 +1,7 @@
 """What each operator is to the quantizer: one row per operator, conditions as data.
 
-An operator without a row, or whose conditions do not hold, computes in float.
+An operator without a row, or whose conditions do not hold, computes in float. So does a product of two activations
+(attention): it is a small part of a network's work, and one outlier channel in 8 bits takes its answer away.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,6 @@ class Kind(Enum):
     """How an operator treats scales."""
 
     LINEAR = "linear"  # constant weights, int32 accumulator, bias
-    PRODUCT = "product"  # two activations multiplied and summed
     SAME = "same"  # values pass through: one scale for all inputs and outputs
     FREE = "free"  # any scale in, any scale out
     FIXED = "fixed"  # the result has a scale of its own whatever goes in
@@ -131,18 +131,13 @@ ROLES: Final[dict[str, Role]] = {
     "Identity": Role(Kind.SAME),
 }
 
-_PRODUCT: Final = Role(Kind.PRODUCT, data=(0, 1), when=(is_computed(0), is_computed(1)))
-
 
 def role(node: ir.Node) -> Role | None:
     """The row that applies to this node, or None: it computes in float."""
     if node.domain not in ("", "ai.onnx"):
         return None
-    rows = (ROLES.get(node.op_type), _PRODUCT if node.op_type == "MatMul" else None)
-    for row in rows:
-        if row is not None and all(holds(node) for holds in row.when) and _data_is_float(node, row):
-            return row
-    return None
+    row = ROLES.get(node.op_type)
+    return row if row is not None and all(holds(node) for holds in row.when) and _data_is_float(node, row) else None
 
 
 def data_inputs(node: ir.Node, row: Role) -> tuple[ir.Value, ...]:

@@ -54,7 +54,7 @@ def fused_outputs(graph: ir.Graph, integer: Collection[str]) -> frozenset[str]:
     found = set()
     for node in graph:
         row = role(node) if node.name in integer else None
-        if row is None or row.kind not in (Kind.LINEAR, Kind.PRODUCT):
+        if row is None or row.kind is not Kind.LINEAR:
             continue
         value = node.outputs[0]
         readers = value.consumers()
@@ -85,7 +85,7 @@ def read(graph: ir.Graph, integer: Collection[str]) -> Reading:
         for value in node.outputs:
             if value.name and value.name not in fused:
                 results[str(value.name)] = row.kind
-    hinted = tuple(n for n, k in results.items() if k in (Kind.LINEAR, Kind.PRODUCT) and n not in rounded)
+    hinted = tuple(n for n, k in results.items() if k is Kind.LINEAR and n not in rounded)
     rounded |= {n: None for n in results if n not in hinted}
     return Reading(tuple(rounded), hinted)
 
