@@ -6,7 +6,7 @@ from typing import Final
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
-from edgekit.compile.tflite.elementwise import operand
+from edgekit.compile.tflite.elementwise import operand, requantized
 from edgekit.compile.tflite.flatfile import Tensor
 from edgekit.compile.tflite.lowering import Lower, attribute_in, constants, dtypes, ranks
 from edgekit.compile.tflite.plan import INF, clamp_of
@@ -28,8 +28,10 @@ def clamp(site: Site) -> None:
     bounds, x = clamp_of(site.node), site.x()
     assert bounds is not None
     name = _ALONE.get((bounds.lo, bounds.hi))
-    if name is None or x.q is not None:
-        site.give(site.clamped(x, bounds))  # 8-bit: at the input's parameters, then rounded to the output's
+    if x.q is not None:  # at the result's parameters: rounded once, and mostly done by saturation
+        site.give(site.clamped(requantized(site, x, site.y()), bounds))
+    elif name is None:
+        site.give(site.clamped(x, bounds))
     else:
         site.op(name, [x], site.y())
 

@@ -5,6 +5,7 @@ The naive quantizer knows nothing of constraints on purpose: unequal scales acro
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from edgekit.compile.target import Emitted
 from edgekit.compile.tflite.target import TARGET
 from edgekit.quantize.quantized import QParams, QuantizedModel, QWeight
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 Feeds = Mapping[str, Array]
 LINEAR = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 RESOLVERS = {"xnnpack": OpResolverType.AUTO, "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES}
@@ -26,7 +27,7 @@ RESOLVERS = {"xnnpack": OpResolverType.AUTO, "builtin": OpResolverType.BUILTIN_W
 
 def graph(
     nodes: Sequence[onnx.NodeProto],
-    inputs: Mapping[str, Array | tuple[object, ...]],
+    inputs: Mapping[str, Array | tuple[str | int, ...]],
     outputs: Sequence[str],
     constants: Mapping[str, Array],
     opset: int = 21,
@@ -122,6 +123,11 @@ def quantized_weight(node: ir.Node, weight: Array) -> QWeight:
     return QWeight(q.astype(np.int8), scales.astype(np.float32), axis)
 
 
+def name_of(value: ir.Value | ir.Node | None) -> str:
+    assert value is not None
+    return str(value.name)
+
+
 def naively_quantized(
     model: onnx.ModelProto, samples: Sequence[Feeds], integer: Callable[[ir.Node], bool] = lambda node: True
 ) -> QuantizedModel:
@@ -142,7 +148,7 @@ def naively_quantized(
     activations: dict[str, QParams] = {}
     weights, biases, hints = {}, {}, {}
     for node in nodes:
-        linear = node.op_type in LINEAR and len(node.inputs) > 1 and node.inputs[1].name in constants
+        linear = node.op_type in LINEAR and len(node.inputs) > 1 and name_of(node.inputs[1]) in constants
         for index, value in enumerate(node.inputs):
             if value is None or value.dtype != ir.DataType.FLOAT or (linear and index):
                 continue
@@ -162,17 +168,17 @@ def naively_quantized(
             elif value.name in ranges:
                 activations.setdefault(str(value.name), ranges[str(value.name)])
         if linear:
-            weights[str(node.name)] = quantized_weight(node, constants[node.inputs[1].name])
+            weights[str(node.name)] = quantized_weight(node, constants[name_of(node.inputs[1])])
     for node in nodes:
         weight = weights.get(str(node.name))
         for value in node.outputs:
             if value.name in hints:
                 activations.pop(str(value.name), None)
         if weight is not None and len(node.inputs) > 2 and node.inputs[2] is not None:
-            step = np.float64(activations[str(node.inputs[0].name)].scale) * weight.scales
-            biases[str(node.name)] = np.clip(np.rint(constants[node.inputs[2].name] / step), -(2**30), 2**30).astype(
-                np.int32
-            )
+            step = np.float64(activations[name_of(node.inputs[0])].scale) * weight.scales
+            biases[str(node.name)] = np.clip(
+                np.rint(constants[name_of(node.inputs[2])] / step), -(2**30), 2**30
+            ).astype(np.int32)
     return QuantizedModel(graph_ir, frozenset(str(n.name) for n in nodes), activations, weights, biases, hints)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
@@ -28,10 +28,12 @@ RNG = np.random.default_rng(5)
 W = (RNG.standard_normal((6, 6, 3, 3)) * 0.2).astype(np.float32)
 X = {"x": RNG.standard_normal((1, 6, 6, 6)).astype(np.float32)}
 Node = onnx.NodeProto
+Attribute = int | float | str | list[int]
 
 
-def node(op: str, reads: str, writes: str, **attributes: object) -> Node:
-    return onnx.helper.make_node(op, reads.split(), writes.split(), name=f"the {writes}", **attributes)
+def node(op: str, reads: str, writes: str, **attributes: Attribute) -> Node:
+    given: dict[str, Any] = {**attributes}
+    return onnx.helper.make_node(op, reads.split(), writes.split(), name=f"the {writes}", **given)
 
 
 def conv(reads: str, writes: str) -> Node:
@@ -49,7 +51,7 @@ def operators(emitted: Emitted) -> list[str]:
 
 
 def two_convs(writer: "Writer", clamp: str = "Relu") -> onnx.ModelProto:
-    bounds = {"lo": np.float32(-0.5), "hi": np.float32(0.7)}
+    bounds = {"lo": np.asarray(-0.5, np.float32), "hi": np.asarray(0.7, np.float32)}
     middle = node("Clip", "a lo hi", "r") if clamp == "Clip" else node(clamp, "a", "r")
     return writer.graph(
         [conv("x", "a"), middle, conv("r", "y")], X, ["y"], {"w": W, **(bounds if clamp == "Clip" else {})}
@@ -110,7 +112,7 @@ def test_echoed_input_and_constant_output_have_tensors_of_their_own(writer: "Wri
         conv("x", "y"),
         node("Identity", "y", "again"),
     ]
-    model = writer.graph(nodes, X, ["echo", "classes", "y", "again"], {"w": W, "labels": np.int64([7, 11])})
+    model = writer.graph(nodes, X, ["echo", "classes", "y", "again"], {"w": W, "labels": np.array([7, 11], np.int64)})
     emitted = writer.float32(model)
     ran = writer.litert(emitted, X, "xnnpack")
     np.testing.assert_array_equal(ran.outputs["echo"], X["x"])
@@ -248,11 +250,11 @@ REFUSED: list[tuple[str, Node, dict[str, object], dict[str, NDArray[np.generic]]
     ("computed weight", node("Conv", "x k", "y"), {"k": (6, 6, 3, 3)}, {}, "'k'"),
     ("dilated pool", node("MaxPool", "x", "y", kernel_shape=[2, 2], dilations=[2, 2]), {}, {}, "dilated"),
     ("pool indices", node("MaxPool", "x", "y i", kernel_shape=[2, 2]), {}, {}, "output 'i'"),
-    ("cubic", node("Resize", "x  s", "y", mode="cubic"), {}, {"s": np.float32([1, 1, 2, 2])}, "cubic"),
-    ("wrap", node("Pad", "x p", "y", mode="wrap"), {}, {"p": np.int64([0, 0, 1, 1, 0, 0, 1, 1])}, "wrap"),
+    ("cubic", node("Resize", "x  s", "y", mode="cubic"), {}, {"s": np.array([1, 1, 2, 2], np.float32)}, "cubic"),
+    ("wrap", node("Pad", "x p", "y", mode="wrap"), {}, {"p": np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)}, "wrap"),
     ("unknown operator", node("Einsum", "x x", "y", equation="abcd,abcd->abcd"), {}, {}, "Einsum"),
     ("double", node("Abs", "v", "y"), {"v": np.zeros(3)}, {}, "float64"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=[r[0] for r in REFUSED])
@@ -263,8 +265,8 @@ def test_refusal_names_node_operator_and_reason(
     if refused.op_type == "Resize":
         del refused.input[:]
         refused.input.extend(["x", "", "s"])
-    reads = {n: X["x"] for n in refused.input if n == "x"} | inputs
-    model = writer.graph([refused], reads, [o for o in refused.output], constants)
+    reads: dict[str, Any] = {n: X["x"] for n in refused.input if n == "x"} | inputs
+    model = writer.graph([refused], reads, list(refused.output), constants)
     (found,) = TARGET.refusals(ir.from_proto(model))
     assert (found.runtime, found.node, found.op) == ("litert", refused.name, refused.op_type)
     assert word in found.reason

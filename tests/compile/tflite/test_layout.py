@@ -1,7 +1,7 @@
 """Layout of whole graphs: right values when C = H = W, and no transpose that is not needed."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -21,10 +21,12 @@ RNG = np.random.default_rng(3)
 W = (RNG.standard_normal((6, 6, 3, 3)) * 0.2).astype(np.float32)
 X = {"x": RNG.standard_normal((1, 6, 6, 6)).astype(np.float32)}
 Node = onnx.NodeProto
+Attribute = int | float | str | list[int]
 
 
-def node(op: str, reads: str, writes: str, **attributes: object) -> Node:
-    return onnx.helper.make_node(op, reads.split(), writes.split(), **attributes)
+def node(op: str, reads: str, writes: str, **attributes: Attribute) -> Node:
+    given: dict[str, Any] = {**attributes}
+    return onnx.helper.make_node(op, reads.split(), writes.split(), **given)
 
 
 def conv(reads: str, writes: str) -> Node:
@@ -75,7 +77,12 @@ GRAPHS: dict[str, tuple[list[Node], list[str], dict[str, NDArray[np.generic]], i
         {"split": i64(1, 2, 3, 6, 6), "back": i64(1, 6, 6, 6)},
         1,
     ),
-    "flatten order": ([conv("x", "a"), node("Flatten", "a", "f"), node("MatMul", "f d", "y")], ["y"], {"d": np.tile(W.reshape(36, 9), (6, 1))}, 1),
+    "flatten order": (
+        [conv("x", "a"), node("Flatten", "a", "f"), node("MatMul", "f d", "y")],
+        ["y"],
+        {"d": np.tile(W.reshape(36, 9), (6, 1))},
+        1,
+    ),
     "softmax over channels": ([conv("x", "a"), node("Softmax", "a", "y", axis=1)], ["y"], {}, 0),
     "softmax over width": ([conv("x", "a"), node("Softmax", "a", "s", axis=3), conv("s", "y")], ["y"], {}, 2),
     "text columns": (
@@ -90,8 +97,18 @@ GRAPHS: dict[str, tuple[list[Node], list[str], dict[str, NDArray[np.generic]], i
         0,
     ),
     "elementwise only": ([node("Add", "x b", "y")], ["y"], {"b": W[0, :, :1, :1]}, 0),
-    "two outputs of one tensor": ([conv("x", "a"), node("Identity", "a", "y"), node("Relu", "a", "z")], ["y", "z", "a"], {}, 0),
-    "per-width scale": ([conv("x", "a"), node("Mul", "a v", "m"), conv("m", "y")], ["y"], {"v": W[0, 0, 0].repeat(2)}, 0),
+    "two outputs of one tensor": (
+        [conv("x", "a"), node("Identity", "a", "y"), node("Relu", "a", "z")],
+        ["y", "z", "a"],
+        {},
+        0,
+    ),
+    "per-width scale": (
+        [conv("x", "a"), node("Mul", "a v", "m"), conv("m", "y")],
+        ["y"],
+        {"v": W[0, 0, 0].repeat(2)},
+        0,
+    ),
     "attention": (
         [
             node("Reshape", "x rows", "q"),
@@ -104,7 +121,7 @@ GRAPHS: dict[str, tuple[list[Node], list[str], dict[str, NDArray[np.generic]], i
         {"rows": i64(1, 36, 6)},
         0,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -5,6 +5,7 @@ Sizes are equal where they can be (C = H = W), so that a wrong order of axes can
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,17 +16,24 @@ from edgekit.compile.tflite.target import TARGET
 from edgekit.quantize.quantized import QuantizedModel
 from edgekit.quantize.simulate import real_weight
 
-Array = NDArray[np.generic]
+if TYPE_CHECKING:
+    from tests.compile.tflite.conftest import Writer
+
+Array = NDArray[Any]
 RNG = np.random.default_rng(7)
 CUBE = (1, 6, 6, 6)
 
 
-def normal(*shape: int, scale: float = 1.0) -> Array:
+def normal(*shape: int, scale: float = 1.0) -> NDArray[np.float32]:
     return np.asarray(RNG.standard_normal(shape) * scale, np.float32)
 
 
-def i64(*values: int) -> Array:
+def i64(*values: int) -> NDArray[np.int64]:
     return np.array(values, np.int64)
+
+
+def f32(value: object) -> NDArray[np.float32]:
+    return np.array(value, np.float32)
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Case:
     op: str
     inputs: Mapping[str, Array]
     constants: Mapping[str, Array] = field(default_factory=dict)
-    attributes: Mapping[str, object] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
     reads: str = ""
     outputs: int = 1
     before: str = ""  # an operator in front that wants channels last
@@ -55,18 +63,25 @@ def x(*shape: int) -> dict[str, Array]:
     return {"x": normal(*shape)}
 
 
-def ids(high: int, *shape: int, dtype: type = np.int64) -> Array:
+def ids(high: int, *shape: int, dtype: type = np.int64) -> NDArray[np.integer]:
     return RNG.integers(0, high, shape).astype(dtype)
 
 
-def conv(weight: tuple[int, ...], shape: tuple[int, ...] = CUBE, bias: bool = True, **attributes: object) -> Case:
-    op = "ConvTranspose" if attributes.pop("transposed", False) else "Conv"
-    free = attributes.pop("free", {})
-    group = int(attributes.get("group", 1))  # type: ignore[call-overload]
+def conv(
+    weight: tuple[int, ...],
+    shape: tuple[int, ...] = CUBE,
+    *,
+    bias: bool = True,
+    transposed: bool = False,
+    free: Mapping[int, str] | None = None,
+    group: int = 1,
+    **attributes: list[int],
+) -> Case:
+    op = "ConvTranspose" if transposed else "Conv"
     outputs = weight[1] * group if op == "ConvTranspose" else weight[0]
     constants = {"w": normal(*weight, scale=0.3)} | ({"b": normal(outputs)} if bias else {})
     note = "-w" + "x".join(map(str, weight)) + ("" if bias else "-nobias")
-    return Case(op, x(*shape), constants, attributes, free=free, note=note)  # type: ignore[arg-type]
+    return Case(op, x(*shape), constants, {"group": group, **attributes}, free=free or {}, note=note)
 
 
 CONVOLUTIONS = [
@@ -102,14 +117,15 @@ CONVOLUTIONS = [
 ]
 
 
-def pool(op: str, shape: tuple[int, ...] = CUBE, **attributes: object) -> Case:
-    free = attributes.pop("free", {})
-    return Case(op, x(*shape), attributes=attributes, free=free)  # type: ignore[arg-type]
+def pool(
+    op: str, shape: tuple[int, ...] = CUBE, free: Mapping[int, str] | None = None, **attributes: int | list[int]
+) -> Case:
+    return Case(op, x(*shape), attributes=attributes, free=free or {})
 
 
 POOLS = [
     *(
-        pool(op, kernel_shape=[3, 3], **a)  # type: ignore[arg-type]
+        pool(op, CUBE, None, kernel_shape=[3, 3], **a)
         for op in ("MaxPool", "AveragePool")
         for a in (
             {"strides": [2, 2]},
@@ -132,19 +148,21 @@ POOLS = [
 ]
 
 
-def resize(mode: str, coordinates: str, scale: tuple[float, float], nearest: str = "", **more: object) -> Case:
+def resize(
+    mode: str, coordinates: str, scale: tuple[float, float], nearest: str = "", free: Mapping[int, str] | None = None
+) -> Case:
     attributes = {"mode": mode, "coordinate_transformation_mode": coordinates} | (
         {"nearest_mode": nearest} if nearest else {}
     )
     return Case(
         "Resize",
         x(1, 6, 6, 6),
-        {"s": np.float32([1, 1, *scale])},
+        {"s": f32([1, 1, *scale])},
         attributes,
         "x - s",
         note=f"-{scale[0]}x{scale[1]}",
-        **more,
-    )  # type: ignore[arg-type]
+        free=free or {},
+    )
 
 
 RESIZES = [
@@ -195,7 +213,7 @@ ACTIVATIONS = [
     Case("HardSigmoid", x(*CUBE), attributes={"alpha": 1 / 6, "beta": 0.5}),
     Case("LeakyRelu", x(*CUBE), attributes={"alpha": 0.3}),
     *(
-        Case("Clip", x(*CUBE), {k: np.float32(v) for k, v in bounds.items()}, {}, reads, note=f"-{bounds}")
+        Case("Clip", x(*CUBE), {k: f32(v) for k, v in bounds.items()}, {}, reads, note=f"-{bounds}")
         for bounds, reads in (
             ({"lo": 0, "hi": 6}, "x lo hi"),
             ({"lo": -1, "hi": 1}, "x lo hi"),
@@ -228,9 +246,9 @@ ELEMENTWISE = [
         Case(op, FLOATS)
         for op in ["Add", "Sub", "Mul", "Min", "Max", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"]
     ),
-    Case("Div", {"a": normal(*CUBE), "b": np.abs(normal(*CUBE)) + np.float32(0.5)}),
+    Case("Div", {"a": normal(*CUBE), "b": np.abs(normal(*CUBE)) + f32(0.5)}),
     Case("Pow", {"a": np.abs(normal(*CUBE)), "b": normal(*CUBE)}, int8=False),
-    Case("Pow", {"a": np.abs(normal(*CUBE))}, {"two": np.float32(2)}),
+    Case("Pow", {"a": np.abs(normal(*CUBE))}, {"two": f32(2)}),
     *(
         Case(op, {"a": normal(*a), "b": normal(*b)}, note=f"{a}{b}")
         for op in ("Add", "Mul", "Sub")
@@ -240,10 +258,10 @@ ELEMENTWISE = [
     Case("Sub", {"a": normal(*CUBE)}, {"b": normal(6, 1, 1)}, reads="b a"),
     Case("Max", {"a": normal(*CUBE), "b": normal(*CUBE), "c": normal(*CUBE)}),
     Case("Sum", {"a": normal(*CUBE), "b": normal(*CUBE), "c": normal(*CUBE)}),
-    Case("Min", {"a": normal(*CUBE)}, {"b": np.float32(0.3)}),
+    Case("Min", {"a": normal(*CUBE)}, {"b": f32(0.3)}),
     Case("Add", {"a": i64(2**40, -7), "b": i64(5, 2**33)}, int8=False),
     Case("Mul", {"a": ids(9, 3, 4), "b": ids(9, 4)}, int8=False),
-    Case("Div", {"a": np.int32([7, -7, 9]), "b": np.int32([2, 2, 3])}, int8=False),
+    Case("Div", {"a": np.array([7, -7, 9], np.int32), "b": np.array([2, 2, 3], np.int32)}, int8=False),
     Case("Mod", {"a": i64(7, -7, 9)}, {"b": i64(3)}, int8=False),
     Case("And", {"a": normal(*CUBE) > 0, "b": normal(6) > 0}, int8=False),
     Case("Or", {"a": normal(*CUBE) > 0, "b": normal(*CUBE) > 0}, int8=False),
@@ -252,7 +270,7 @@ ELEMENTWISE = [
     Case("Where", {"c": normal(6, 1) > 0, "a": normal(*CUBE), "b": normal(6, 1, 1)}),
     Case("Equal", {"a": ids(3, 4, 5), "b": ids(3, 4, 5)}, int8=False),
     *(Case(op, x(*CUBE)) for op in ["Abs", "Neg", "Exp", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign", "Erf"]),
-    *(Case(op, {"x": np.abs(normal(*CUBE)) + np.float32(0.5)}) for op in ["Log", "Sqrt", "Reciprocal"]),
+    *(Case(op, {"x": np.abs(normal(*CUBE)) + f32(0.5)}) for op in ["Log", "Sqrt", "Reciprocal"]),
 ]
 
 REDUCTIONS = [
@@ -262,16 +280,20 @@ REDUCTIONS = [
         for axes, keep in (((2, 3), 1), ((2, 3), 0), ((1,), 1), ((1,), 0), ((-1,), 0), ((0, 2), 0), ((0, 1, 2, 3), 0))
     ),
     *(
-        Case(op, {"x": np.abs(normal(2, 6, 6, 6)) + np.float32(0.5)}, {"axes": i64(1, 3)}, {"keepdims": 0}, int8=False)
+        Case(op, {"x": np.abs(normal(2, 6, 6, 6)) + f32(0.5)}, {"axes": i64(1, 3)}, {"keepdims": 0}, int8=False)
         for op in ["ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"]
     ),
     Case("ReduceMean", x(2, 6, 6)),
     Case("ReduceSum", x(2, 6, 6), attributes={"noop_with_empty_axes": 1}),
     Case("ReduceMean", x(2, 6, 6, 6), {"axes": i64(2)}, {"keepdims": 0}, free={0: "N", 3: "W"}),
     Case("ReduceSum", {"x": ids(2**40, 3, 4)}, {"axes": i64(1)}, int8=False),
-    *(Case(op, x(2, 6, 6, 6), attributes={"axis": axis, "keepdims": k}) for op in ("ArgMax", "ArgMin") for axis, k in ((1, 1), (1, 0), (-1, 0), (2, 1))),
+    *(
+        Case(op, x(2, 6, 6, 6), attributes={"axis": axis, "keepdims": k})
+        for op in ("ArgMax", "ArgMin")
+        for axis, k in ((1, 1), (1, 0), (-1, 0), (2, 1))
+    ),
     Case("CumSum", x(2, 6, 6), {"axis": i64(1).reshape(())}, {"reverse": 1, "exclusive": 1}),
-]  # fmt: skip
+]
 
 
 def sliced(
@@ -280,15 +302,17 @@ def sliced(
     ends: tuple[int, ...],
     axes: tuple[int, ...],
     steps: tuple[int, ...],
-    **more: object,
+    free: Mapping[int, str] | None = None,
 ) -> Case:
     constants = {"starts": i64(*starts), "ends": i64(*ends), "axes": i64(*axes), "steps": i64(*steps)}
-    return Case("Slice", x(*shape), constants, note=f"-{starts}{ends}{axes}{steps}", **more)  # type: ignore[arg-type]
+    return Case("Slice", x(*shape), constants, note=f"-{starts}{ends}{axes}{steps}", free=free or {})
 
 
-def padded(pads: tuple[int, ...], mode: str = "constant", fill: float | None = None, **more: object) -> Case:
-    constants = {"pads": i64(*pads)} | ({} if fill is None else {"fill": np.float32(fill)})
-    return Case("Pad", x(*CUBE), constants, {"mode": mode}, note=f"-{pads}{fill}", **more)  # type: ignore[arg-type]
+def padded(
+    pads: tuple[int, ...], mode: str = "constant", fill: float | None = None, free: Mapping[int, str] | None = None
+) -> Case:
+    constants = {"pads": i64(*pads)} | ({} if fill is None else {"fill": f32(fill)})
+    return Case("Pad", x(*CUBE), constants, {"mode": mode}, note=f"-{pads}{fill}", free=free or {})
 
 
 MAX, MIN = 2**63 - 1, -(2**63)
@@ -323,7 +347,10 @@ MOVES = [
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 2}),
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 1}, free={0: "N", 2: "H"}),
     Case("Flatten", x(2, 6, 6, 6), attributes={"axis": 3}, free={0: "N", 3: "W"}),
-    *(Case("Transpose", x(2, 6, 6, 6), attributes={"perm": perm}) for perm in ([0, 2, 3, 1], [0, 3, 1, 2], [3, 1, 0, 2])),
+    *(
+        Case("Transpose", x(2, 6, 6, 6), attributes={"perm": perm})
+        for perm in ([0, 2, 3, 1], [0, 3, 1, 2], [3, 1, 0, 2])
+    ),
     Case("Transpose", x(2, 6, 6), attributes={"perm": [0, 2, 1]}),
     Case("Squeeze", x(1, 6, 1, 6), {"axes": i64(2)}),
     Case("Squeeze", x(2, 6, 1, 6), {"axes": i64(-2)}, free={0: "N", 3: "W"}),
@@ -340,15 +367,24 @@ MOVES = [
     Case("Gather", x(*CUBE), {"i": i64(0, 1, 2, 3).reshape(2, 2)}, {"axis": 2}),
     Case("Gather", {"i": i64(3, -1, 0).reshape(1, 3)}, {"table": normal(9, 5)}, reads="table i"),
     Case("Gather", {"x": normal(2, 5), "i": i64(-1, 1)}, attributes={"axis": 1}, free={1: "W"}, int8=False),
-    Case("GatherND", {"x": normal(4, 5, 6), "i": np.int64([[0, -1], [3, 2]])}, int8=False),
+    Case("GatherND", {"x": normal(4, 5, 6), "i": np.array([[0, -1], [3, 2]], np.int64)}, int8=False),
     Case("TopK", x(2, 6, 6), {"k": i64(3)}, {"axis": 1}, outputs=2, int8=False),
     Case("TopK", x(2, 9), {"k": i64(4)}, {"axis": -1, "largest": 0}, outputs=2, int8=False),
-    Case("OneHot", {"i": i64(0, 3, -1, 7)}, {"d": i64(5), "v": np.float32([-1, 2])}, {"axis": 0}, int8=False),
-    *(Case("Cast", {"x": a}, attributes={"to": to}, int8=False, note=str(a.dtype)) for a, to in (
-        (normal(6) * 10, onnx.TensorProto.INT64), (i64(0, 3, -1), onnx.TensorProto.FLOAT), (normal(6) * 4, onnx.TensorProto.BOOL),
-        (normal(6) > 0, onnx.TensorProto.FLOAT), (i64(5, 6), onnx.TensorProto.INT32), (normal(6), onnx.TensorProto.FLOAT16),
-        (normal(6).astype(np.float16), onnx.TensorProto.FLOAT), (ids(200, 6, dtype=np.uint8), onnx.TensorProto.FLOAT)))
-]  # fmt: skip
+    Case("OneHot", {"i": i64(0, 3, -1, 7)}, {"d": i64(5), "v": f32([-1, 2])}, {"axis": 0}, int8=False),
+    *(
+        Case("Cast", {"x": a}, attributes={"to": to}, int8=False, note=str(a.dtype))
+        for a, to in (
+            (normal(6) * 10, onnx.TensorProto.INT64),
+            (i64(0, 3, -1), onnx.TensorProto.FLOAT),
+            (normal(6) * 4, onnx.TensorProto.BOOL),
+            (normal(6) > 0, onnx.TensorProto.FLOAT),
+            (i64(5, 6), onnx.TensorProto.INT32),
+            (normal(6), onnx.TensorProto.FLOAT16),
+            (normal(6).astype(np.float16), onnx.TensorProto.FLOAT),
+            (ids(200, 6, dtype=np.uint8), onnx.TensorProto.FLOAT),
+        )
+    ),
+]
 
 PRODUCTS = [
     Case("Gemm", x(3, 6), {"w": normal(5, 6), "b": normal(5)}, {"transB": 1}, free={0: "N"}),
@@ -369,11 +405,11 @@ PRODUCTS = [
 CASES = [*CONVOLUTIONS, *POOLS, *RESIZES, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS, *MOVES, *PRODUCTS]
 
 
-def build(writer, case: Case) -> onnx.ModelProto:
+def build(writer: "Writer", case: Case) -> onnx.ModelProto:
     names = case.reads.split() if case.reads else [*case.inputs, *case.constants]
     outputs = [f"y{i}" for i in range(case.outputs)]
     node = onnx.helper.make_node(case.op, ["" if n == "-" else n for n in names], outputs, **case.attributes)
-    inputs: dict[str, object] = dict(case.inputs)
+    inputs: dict[str, Array | tuple[str | int, ...]] = dict(case.inputs)
     if case.free:
         first = next(iter(inputs))
         inputs[first] = tuple(case.free.get(i, d) for i, d in enumerate(case.inputs[first].shape))
@@ -386,7 +422,7 @@ def inferred(model: onnx.ModelProto, name: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c.label}" for i, c in enumerate(CASES)])
-def test_float_is_as_onnx_runtime_computes_it(writer, case: Case) -> None:
+def test_float_is_as_onnx_runtime_computes_it(writer: "Writer", case: Case) -> None:
     model = build(writer, case)
     want = writer.reference(model, case.inputs)
     emitted = writer.float32(model)
@@ -405,22 +441,25 @@ def test_float_is_as_onnx_runtime_computes_it(writer, case: Case) -> None:
                 np.testing.assert_array_equal(got, y)
 
 
-def simulated(writer, model: onnx.ModelProto, q: QuantizedModel, feeds: Mapping[str, Array]) -> dict[str, Array]:
+def simulated(
+    writer: "Writer", model: onnx.ModelProto, q: QuantizedModel, feeds: Mapping[str, Array]
+) -> dict[str, Array]:
     """One node between exact roundings: inputs and constants at their 8-bit values, the result not yet rounded."""
     twin = onnx.ModelProto()
     twin.CopyFrom(model)
     node = next(iter(q.model.graph))
+    name, (source, *others) = str(node.name), [str(v.name) if v is not None else "" for v in node.inputs]
     fed = {
         n: np.asarray(q.activations[n].dequantize(q.activations[n].quantize(a))) if n in q.activations else a
         for n, a in feeds.items()
     }
     for tensor in twin.graph.initializer:
         array = onnx.numpy_helper.to_array(tensor)
-        if node.name in q.weights and tensor.name == node.inputs[1].name:
-            array = real_weight(node, q.weights[node.name]).astype(np.float32)
-        elif node.name in q.biases and len(node.inputs) > 2 and tensor.name == node.inputs[2].name:
-            step = np.float64(q.activations[node.inputs[0].name].scale) * q.weights[node.name].scales
-            array = (q.biases[node.name] * step).astype(np.float32)
+        if name in q.weights and tensor.name == others[0]:
+            array = real_weight(node, q.weights[name]).astype(np.float32)
+        elif name in q.biases and others[1:] == [tensor.name]:
+            step = np.float64(q.activations[source].scale) * q.weights[name].scales
+            array = (q.biases[name] * step).astype(np.float32)
         elif tensor.name in q.activations:
             array = q.activations[tensor.name].dequantize(q.activations[tensor.name].quantize(array))
         tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(array), tensor.name))
@@ -431,7 +470,7 @@ INT8 = [c for c in CASES if c.int8 and all(a.dtype == np.float32 for a in c.inpu
 
 
 @pytest.mark.parametrize("case", INT8, ids=[f"{i}-{c.label}" for i, c in enumerate(INT8)])
-def test_int8_is_within_one_level_of_exact_rounding(writer, case: Case) -> None:
+def test_int8_is_within_one_level_of_exact_rounding(writer: "Writer", case: Case) -> None:
     model = build(writer, case)
     quantized = writer.quantize(model, [case.inputs])
     emitted = TARGET.emit_integer(quantized)
