@@ -353,4 +353,4 @@ def first_line(error: Exception) -> str:
     """The first line of an engine's message that says something; engines put file names and stacks around it."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
-    return (told or [line for line in lines if line] or [type(error).__name__])[0]
+    return (told or [line for line in lines if line] or [type(error).__name__])[0].rstrip(".")

@@ -96,7 +96,7 @@ def _engine(request: Any, inputs: Sequence[FileTensor], outputs: int) -> Any:  #
                 if array.shape != shapes[index]:
                     tensors[index].shape = array.shape
                     shapes[index], views[index] = array.shape, tensors[index].data
-                np.copyto(views[index], array)
+                np.copyto(views[index], array, casting="unsafe")  # `_narrow` has made sure that it fits
             request.infer({}, share_inputs=True, share_outputs=True)
             return [request.get_output_tensor(index).data.copy() for index in range(outputs)]
         except (RuntimeError, ValueError) as error:

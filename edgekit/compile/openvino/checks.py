@@ -38,8 +38,8 @@ def refusals(model: ir.Model) -> tuple[Refusal, ...]:
 
 
 def known_refusals(model: ir.Model) -> tuple[Refusal, ...]:
-    """Nodes that would be computed wrongly: 64-bit integers on their way from an input to an output."""
-    return tuple(
+    """Nodes that would be computed wrongly or not at all: 64-bit integers from an input to an output, and text."""
+    wide = tuple(
         Refusal(
             NAME,
             str(node.name),
@@ -49,6 +49,19 @@ def known_refusals(model: ir.Model) -> tuple[Refusal, ...]:
         )
         for source, node, output in _wide_paths(model)
     )
+    text = tuple(
+        Refusal(
+            NAME, str(node.name), node.op_type, f"'{name}' holds text", "run it on onnxruntime, or take the text out"
+        )
+        for node in model.graph
+        if (name := _text(node)) is not None
+    )
+    return wide + text
+
+
+def _text(node: ir.Node) -> str | None:
+    values = (value for value in (*node.inputs, *node.outputs) if value is not None)
+    return next((str(value.name) for value in values if value.dtype is ir.DataType.STRING), None)
 
 
 def conversion_refusals(nodes: Sequence[tuple[str, str]], message: str) -> tuple[Refusal, ...]:

@@ -142,3 +142,11 @@ def test_an_operator_that_nothing_knows_is_named() -> None:
     graph = model([make_node("Reluu", ["x"], ["y"], "odd one")], [("x", F32, [1, 3])], [("y", F32, [1, 3])])
     (refusal,) = refusals(graph)
     assert (refusal.node, refusal.op) == ("odd one", "Reluu")
+
+
+def test_text_is_refused_by_name() -> None:
+    text: Info = ("words", TensorProto.STRING, [2])
+    graph = model([make_node("Identity", ["words"], ["same"], "echo")], [text], [("same", TensorProto.STRING, [2])])
+    (refusal,) = refusals(graph)
+    assert refusal.node == "echo"
+    assert "'words'" in refusal.reason
