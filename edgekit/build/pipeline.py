@@ -26,6 +26,7 @@ from edgekit.core.postprocess import Postprocess
 from edgekit.core.preprocess import Preprocess
 from edgekit.core.profile import DeviceProfile, load_profile
 from edgekit.core.threads import usable_cpus
+from edgekit.quantize.attention import GAIN_WANTED, score_projections
 from edgekit.quantize.calibration import Calibration, Samples, calibrate
 from edgekit.quantize.integers import load_integers, pack_integers
 from edgekit.quantize.pixels import pixel_params
@@ -185,17 +186,14 @@ def _quantize(
     if calibration is None or samples is None or options.precision in ("fp32", "fp16"):
         return base, {}
     model = work.imported.model
-    if given is not None and given.activations:
-        integer = frozenset(given.integer_nodes) - set(given.keep_float)
+    if given is not None and given.activations and not given.keep_float:
+        integer = frozenset(given.integer_nodes)
         parameters = Parameters(unpack(given.activations), unpack(given.output_hint), frozenset())
-        if given.keep_float:
-            integer, parameters = place_and_solve(
-                model, calibration, keep_float=given.keep_float, fixed_inputs=_fixed_inputs(work)
-            )
     else:
         integer, parameters = place_and_solve(
             model, calibration, keep_float=base.keep_float, fixed_inputs=_fixed_inputs(work)
         )
+        integer, parameters = _spare_scores(work, base, integer, parameters, calibration, samples)
     recipe = replace(
         base,
         integer_nodes=tuple(sorted(integer)),
@@ -229,6 +227,41 @@ def _quantize(
             kept=given.corrections.get(weights) if given else None,
         )
     return replace(recipe, corrections=kept), quantized
+
+
+def _spare_scores(
+    work: _Work,
+    recipe: Recipe,
+    integer: frozenset[str],
+    parameters: Parameters,
+    calibration: Calibration,
+    samples: Samples,
+) -> tuple[frozenset[str], Parameters]:
+    """Query and key projections in float, where the held-out error falls much by it."""
+    delicate = score_projections(work.imported.model, integer)
+    if not delicate:
+        return integer, parameters
+    spared = place_and_solve(
+        work.imported.model,
+        calibration,
+        keep_float={*recipe.keep_float, *delicate},
+        fixed_inputs=_fixed_inputs(work),
+    )
+    readings = []
+    for nodes, solved in ((integer, parameters), spared):
+        _, kept = correct(
+            work.imported.model,
+            nodes,
+            solved,
+            calibration,
+            samples,
+            weights="full",
+            granularity=recipe.granularity,
+            error=relative_error,
+            threads=usable_cpus(),
+        )
+        readings.append(min(kept.errors.values(), default=0.0))
+    return spared if readings[1] < GAIN_WANTED * readings[0] else (integer, parameters)
 
 
 def _reference(model: ir.Model) -> Reference:
