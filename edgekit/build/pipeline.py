@@ -10,7 +10,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 import edgekit
-from edgekit.build import assemble, resolve
+from edgekit.build import accuracy, assemble, resolve
 from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
 from edgekit.build.decide import Decision, Pair, decide, order
 from edgekit.build.importing import ImportedModel, import_model
@@ -20,7 +20,8 @@ from edgekit.build.samples import open_samples, random_samples
 from edgekit.build.shares import integer_share
 from edgekit.compile.targets import target
 from edgekit.core import manifest as manifests
-from edgekit.core.errors import Refusal, RuntimeRefuses, UsageError
+from edgekit.core.artifact import Port
+from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, UsageError
 from edgekit.core.manifest import Manifest, Provenance
 from edgekit.core.postprocess import Postprocess
 from edgekit.core.preprocess import Preprocess
@@ -104,18 +105,64 @@ def build(options: BuildOptions, progress: Progress = lambda stage: None) -> Bui
         )
         for pair in pairs
     )
+    view = _manifest(work)
+    measured = accuracy.measure(options, pairs, view)
+    decisions = tuple(
+        accuracy.within_budget(d, p, measured.get(d.runtime), options.max_drop)
+        for d, p in zip(decisions, pairs, strict=True)
+    )
+    remark = accuracy.preset_remark(options, reference, *_picture(work), work.task)
     ships = order(decisions)
     if given and given.order:
         ships = tuple(sorted(ships, key=lambda c: given.order.index(c.label) if c.label in given.order else len(ships)))
     recipe = replace(recipe, runtimes={d.runtime: d.choice for d in decisions}, order=tuple(c.label for c in ships))
     progress("write")
-    result = _write(work, recipe, quantized, calibration, golden, pairs, decisions, ships, refusals)
+    result = _write(
+        work,
+        recipe,
+        quantized,
+        calibration,
+        golden,
+        pairs,
+        decisions,
+        ships,
+        refusals,
+        measured,
+        [remark] if remark is not None else [],
+    )
+    if broken := accuracy.broken_promises(decisions, measured, options.max_drop):
+        raise PromiseNotKept(
+            f"bundle {options.output}", "; ".join(broken), "drop --precision int8, or raise --max-drop"
+        )
     return result
+
+
+def _picture(work: _Work) -> tuple[Port | None, Preprocess | None]:
+    """The input that takes a picture, and how."""
+    for name, preprocess in work.preprocess.items():
+        return next(p for p in work.imported.inputs if p.name == name), preprocess
+    return None, None
+
+
+def _manifest(work: _Work) -> Manifest:
+    """What does not depend on how the model was quantized."""
+    return Manifest(
+        model=work.options.output.stem,
+        version=edgekit.__version__,
+        inputs=work.imported.inputs,
+        outputs=work.imported.outputs,
+        artifacts=(),
+        profile=work.profile.name,
+        preprocess=work.preprocess,
+        postprocess=work.task,
+        requires=assemble.requires(),
+    )
 
 
 def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     """Everything that can be refused before long work starts is refused here."""
     resolve.check_output(options)
+    accuracy.check_apart(options)
     profile = load_profile(options.device)
     runtimes = resolve.runtimes_for(options, profile)
     progress("import")
@@ -327,12 +374,14 @@ def _write(
     decisions: Sequence[Decision],
     ships: Sequence[Candidate],
     refusals: Sequence[Refusal],
+    measured: Mapping[str, accuracy.Accuracy],
+    more_remarks: Sequence[str],
 ) -> BuildResult:
     output, report, reference = resolve.output_paths(work.options.output)
     samples, blobs = assemble.golden_of(golden)
     recipe_json = recipe.to_json().encode()
     linear = [n for n in work.imported.model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR]
-    remarks = [*work.imported.notes, *(calibration.remarks if calibration else [])]
+    remarks = [*work.imported.notes, *(calibration.remarks if calibration else []), *more_remarks]
     if calibration is not None and not recipe.integer_nodes:
         remarks.append(f"0 operators were quantized: the model has {len(linear)} with constant weights")
     if work.options.random_data:
@@ -340,15 +389,9 @@ def _write(
 
     def manifest(entries: Sequence[manifests.ArtifactEntry]) -> Manifest:
         histograms = calibration.histograms if calibration else {}
-        return Manifest(
-            model=work.options.output.stem,
-            version=edgekit.__version__,
-            inputs=work.imported.inputs,
-            outputs=work.imported.outputs,
+        return replace(
+            _manifest(work),
             artifacts=tuple(entries),
-            profile=work.profile.name,
-            preprocess=work.preprocess,
-            postprocess=work.task,
             golden=samples,
             refusals=tuple(refusals),
             histograms=tuple(b for n, h in histograms.items() if (b := assemble.bounded(n, h)) is not None),
@@ -359,7 +402,6 @@ def _write(
                 work.imported.source_sha256, assemble.sha256(recipe_json), edgekit.__version__, assemble.tool_versions()
             ),
             notes=tuple(remarks),
-            requires=assemble.requires(),
         )
 
     by_label = {c.label: d for d in decisions for c in d.ships}
@@ -372,7 +414,7 @@ def _write(
     texts = {
         "recipe.json": recipe_json,
         **({"integers.npz": pack_integers(recipe, quantized)} if quantized else {}),
-        **report_files(result, golden, pairs, work.profile),
+        **report_files(result, golden, pairs, work.profile, measured),
     }
     assemble.write_all(
         output,

@@ -1,9 +1,10 @@
 """The report beside a bundle: what was measured, for people and for scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from edgekit.build.accuracy import Accuracy
 from edgekit.build.assemble import as_json, refusals_json
 from edgekit.build.candidates import Candidate, Golden
 from edgekit.build.decide import Pair
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def report_files(
-    result: "BuildResult", golden: Sequence[Golden], pairs: Sequence[Pair], profile: DeviceProfile
+    result: "BuildResult",
+    golden: Sequence[Golden],
+    pairs: Sequence[Pair],
+    profile: DeviceProfile,
+    accuracy: Mapping[str, Accuracy],
 ) -> dict[str, bytes]:
     """File name -> content."""
     measurements = {
@@ -28,6 +33,7 @@ def report_files(
             for d in result.decisions
         },
         "candidates": {c.label: _candidate(c) for p in pairs for c in (p.fp32, p.int8) if c is not None},
+        "accuracy": {name: asdict(each) for name, each in accuracy.items()},
         "refusals": refusals_json(result.refusals),
         "remarks": list(result.remarks),
         "golden": [g.name for g in golden],
