@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +30,6 @@ from edgekit.core.tensors import pack_arrays
 from edgekit.quantize import observers
 from edgekit.runtimes.reference import REFERENCE_BUNDLE
 
-TOOLS: Final = ("numpy", "onnx", "onnx-ir", "onnxruntime", "openvino", "ai-edge-litert")
 LEAST_VERSION: Final = {"onnxruntime": ">=1.20", "openvino": ">=2025.0", "litert": ">=2.0"}
 KEPT_IN_BUNDLE: Final = 2
 
@@ -86,17 +84,6 @@ def bounded(name: str, histogram: observers.Histogram) -> Histogram | None:
     padded = np.pad(counts, (0, -len(counts) % group)).reshape(-1, group).sum(axis=1)
     width = float(edges[1] - edges[0]) * group
     return Histogram(name, float(edges[0]), float(edges[0]) + width * len(padded), tuple(int(c) for c in padded))
-
-
-def tool_versions() -> dict[str, str]:
-    """Versions of what the numbers were made with."""
-    found = {}
-    for name in TOOLS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def requires() -> dict[str, str]:

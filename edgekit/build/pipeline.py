@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import edgekit
 from edgekit.build import accuracy, assemble, resolve
+from edgekit.build.cache import cache_key, keep, restore
 from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
 from edgekit.build.decide import Decision, Pair, decide, order
 from edgekit.build.importing import ImportedModel, import_model
@@ -18,9 +19,11 @@ from edgekit.build.options import BuildOptions
 from edgekit.build.report import report_files
 from edgekit.build.samples import open_samples, random_samples
 from edgekit.build.shares import integer_share
+from edgekit.build.tools import tool_versions
 from edgekit.compile.targets import target
 from edgekit.core import manifest as manifests
 from edgekit.core.artifact import Port
+from edgekit.core.bundle import Bundle
 from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, UsageError
 from edgekit.core.manifest import Manifest, Provenance
 from edgekit.core.postprocess import Postprocess
@@ -46,14 +49,11 @@ THREADS_TIMED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What was built: the bundle's manifest, what each runtime ships and why, and who refused."""
+    """What was built: the bundle's manifest (artifacts in order, refusals, notes), and the decisions behind it."""
 
     output: Path
     manifest: Manifest
-    decisions: tuple[Decision, ...]
-    refusals: tuple[Refusal, ...]
     recipe: Recipe
-    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,25 @@ def build(options: BuildOptions, progress: Progress = lambda stage: None) -> Bui
     is left), `EnvironmentFault` (disk, rights, an engine that is not installed), `PromiseNotKept` (accuracy budget).
     Nothing is left half-written.
     """
+    resolve.check_output(options)
+    key = cache_key(options) if options.cache and not options.dry_run else None
+    if key is not None and restore(key, options):
+        return _kept_result(options)
+    result = _build(options, progress)
+    if key is not None:
+        keep(key, options)
+    return result
+
+
+def _kept_result(options: BuildOptions) -> BuildResult:
+    """The result of a build that was kept, read back from its files."""
+    output, report, _ = resolve.output_paths(options.output)
+    with Bundle.open(output) as bundle:
+        recipe = Recipe.from_json((report / "recipe.json").read_text("utf-8"))
+        return BuildResult(output, bundle.manifest, recipe)
+
+
+def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     work = _prepare(options, progress)
     model = work.imported.model
     given = _given_recipe(options)
@@ -161,7 +180,6 @@ def _manifest(work: _Work) -> Manifest:
 
 def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     """Everything that can be refused before long work starts is refused here."""
-    resolve.check_output(options)
     accuracy.check_apart(options)
     profile = load_profile(options.device)
     runtimes = resolve.runtimes_for(options, profile)
@@ -399,7 +417,7 @@ def _write(
             if calibration is None
             else manifests.Calibration(calibration.samples, recipe.observer, recipe.granularity),
             provenance=Provenance(
-                work.imported.source_sha256, assemble.sha256(recipe_json), edgekit.__version__, assemble.tool_versions()
+                work.imported.source_sha256, assemble.sha256(recipe_json), edgekit.__version__, tool_versions()
             ),
             notes=tuple(remarks),
         )
@@ -408,13 +426,13 @@ def _write(
     entries = [assemble.entry_of(c, golden, by_label[c.label], work.profile) for c in ships]
     floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs if p.fp32 is not None]
     made = manifest([e for e, _ in entries])
-    result = BuildResult(output, made, tuple(decisions), tuple(refusals), recipe, tuple(remarks))
+    result = BuildResult(output, made, recipe)
     if work.options.dry_run:
         return result
     texts = {
         "recipe.json": recipe_json,
         **({"integers.npz": pack_integers(recipe, quantized)} if quantized else {}),
-        **report_files(result, golden, pairs, work.profile, measured),
+        **report_files(result, decisions, golden, pairs, work.profile, measured),
     }
     assemble.write_all(
         output,

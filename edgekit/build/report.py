@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from edgekit.build.accuracy import Accuracy
 from edgekit.build.assemble import as_json, refusals_json
 from edgekit.build.candidates import Candidate, Golden
-from edgekit.build.decide import Pair
+from edgekit.build.decide import Decision, Pair
 from edgekit.core.profile import DeviceProfile
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def report_files(
     result: "BuildResult",
+    decisions: Sequence[Decision],
     golden: Sequence[Golden],
     pairs: Sequence[Pair],
     profile: DeviceProfile,
@@ -30,12 +31,12 @@ def report_files(
                 "why": d.choice.why,
                 "ratio": None if d.ratio is None else asdict(d.ratio),
             }
-            for d in result.decisions
+            for d in decisions
         },
         "candidates": {c.label: _candidate(c) for p in pairs for c in (p.fp32, p.int8) if c is not None},
         "accuracy": {name: asdict(each) for name, each in accuracy.items()},
-        "refusals": refusals_json(result.refusals),
-        "remarks": list(result.remarks),
+        "refusals": refusals_json(result.manifest.refusals),
+        "remarks": list(result.manifest.notes),
         "golden": [g.name for g in golden],
     }
     return {"measurements.json": as_json(measurements)}

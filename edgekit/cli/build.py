@@ -85,22 +85,22 @@ def run(args: Namespace) -> ExitCode:
                     {"runtime": a.runtime, "precision": a.precision, "size": a.size, "integer_share": a.integer_share}
                     for a in artifacts
                 ],
-                "decisions": {d.runtime: d.choice.why for d in result.decisions},
-                "refusals": [asdict(r) for r in result.refusals],
-                "remarks": list(result.remarks),
+                "decisions": {name: choice.why for name, choice in result.recipe.runtimes.items()},
+                "refusals": [asdict(r) for r in result.manifest.refusals],
+                "remarks": list(result.manifest.notes),
             }
         )
         return ExitCode.DONE
     share = [("-" if a.integer_share is None else f"{a.integer_share:.1%}") for a in artifacts]
-    why = {d.ships[0].label: d.choice.why for d in result.decisions}
+    why = {f"{name} {c.precision}": c.why for name, c in result.recipe.runtimes.items()}
     rows = [
         [a.runtime, a.precision, f"{a.size / 1e6:.1f} MB", s, why.get(f"{a.runtime} {a.precision}", "second choice")]
         for a, s in zip(artifacts, share, strict=True)
     ]
     print(table(["runtime", "precision", "size", "integer share", "why"], rows))
-    for refusal in result.refusals:
+    for refusal in result.manifest.refusals:
         print(f"refused: {refusal}")
-    for remark in result.remarks:
+    for remark in result.manifest.notes:
         print(f"note: {remark}")
     print("nothing written (--dry-run)" if options.dry_run else f"wrote {result.output}")
     return ExitCode.DONE

@@ -35,7 +35,9 @@ def admit_operators(model: ir.Model) -> None:
     for node in all_nodes(model):
         subject = f"'{node.name}' ({node.op_type})"
         if node.domain != "":
-            why = f"operator {node.op_type} of domain '{node.domain}' is not ONNX's own, and the model does not define it"
+            why = (
+                f"operator {node.op_type} of domain '{node.domain}' is not ONNX's own, and the model does not define it"
+            )
             raise Unsupported(subject, why, _domain_remedy(node.domain))
         if node.version is None:
             raise BadInput(subject, "its opset is not named", "export the model again")

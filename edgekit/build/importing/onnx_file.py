@@ -112,7 +112,9 @@ def _external(tensor: onnx.TensorProto, model: Path) -> bytes:
             stream.seek(offset)
             content = stream.read(-1 if wanted is None else wanted)
     except FileNotFoundError:
-        raise BadInput(subject, f"no such file beside {model.name}", "copy the data file along with the model") from None
+        raise BadInput(
+            subject, f"no such file beside {model.name}", "copy the data file along with the model"
+        ) from None
     except OSError as error:
         raise input_fault(file, error) from error
     if wanted is not None and len(content) != wanted:
