@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edgekit.core.artifact import LoadableArtifact
 from edgekit.core.errors import BadInput, Unsupported
-from edgekit.core.files import input_fault, write_atomic
+from edgekit.core.files import input_fault, open_input, write_atomic
 from edgekit.core.manifest import MANIFEST_LIMIT, ArtifactEntry, FileRef, GoldenSample, Manifest
 from edgekit.core.stored_zip import MEMBERS_LIMIT, SIZE_LIMIT, Member, read_directory, zip_pieces
 from edgekit.core.tensors import unpack_arrays
@@ -79,10 +79,8 @@ class Bundle:
         newer edgekit.
         """
         path = Path(path)
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise input_fault(path, error) from error
+        with open_input(path) as file:
+            handle = os.dup(file.fileno())
         try:
             members = read_directory(handle, str(path), _MEMBER)
             manifest = Manifest.from_json(_manifest_bytes(handle, members, path), where=f"{path}: manifest")

@@ -2,11 +2,12 @@
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from edgekit.core.errors import BadInput, EnvironmentFault
 
@@ -20,17 +21,32 @@ def read_input(path: Path, *, limit: int | None = None) -> bytes:
     read.
     """
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             if limit is None:
                 return file.read()
             raw = file.read(limit + 1)
     except OSError as error:
         raise input_fault(path, error) from error
-    except ValueError as error:  # a NUL in the name
-        raise BadInput(repr(str(path))[:80], str(error), "check the path") from error
     if len(raw) > limit:
         raise BadInput(str(path), f"larger than {limit} bytes", "give the file it should be")
     return raw
+
+
+def open_input(path: Path) -> BinaryIO:
+    """A file that a user named, open for reading; a pipe or device might never end and is refused. Raises as above."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe without a writer must not block
+    except OSError as error:
+        raise input_fault(path, error) from error
+    except ValueError as error:  # a NUL in the name
+        raise BadInput(repr(str(path))[:80], str(error), "check the path") from error
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        if stat.S_ISDIR(kind):
+            raise input_fault(path, IsADirectoryError())
+        raise BadInput(str(path), "not a regular file", "copy it to a file first")
+    return os.fdopen(handle, "rb")
 
 
 def input_fault(path: Path, error: OSError) -> BadInput | EnvironmentFault:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from edgekit.core.errors import BadInput
-from edgekit.core.files import input_fault
+from edgekit.core.files import open_input
+from edgekit.core.png import SIGNATURE, check_png, png_header
 
 MAX_PIXELS: Final = 50_000_000
 MAX_FILE_BYTES: Final = 1 << 29
 FORMATS: Final = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF", "PPM")
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif", ".ppm", ".pgm")
 
-_PNG: Final = b"\x89PNG\r\n\x1a\n"
 _ORIENTATION: Final = 0x0112
 _UPRIGHT: Final = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -64,11 +64,8 @@ def decode_image(
     """
     if isinstance(source, bytes):
         return _decode(io.BytesIO(source), f"image of {len(source)} bytes", max_pixels, value_range)
-    try:
-        with open(source, "rb") as file:
-            return _decode(file, str(source), max_pixels, value_range)
-    except OSError as error:
-        raise input_fault(Path(source), error) from error
+    with open_input(Path(source)) as file:
+        return _decode(file, str(source), max_pixels, value_range)
 
 
 def _decode(file: BinaryIO, name: str, max_pixels: int, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
@@ -77,9 +74,10 @@ def _decode(file: BinaryIO, name: str, max_pixels: int, value_range: tuple[float
         raise _no_image(name, "the file is empty")
     if file.seek(0, io.SEEK_END) > MAX_FILE_BYTES:
         raise BadInput(name, f"larger than {MAX_FILE_BYTES >> 20} MiB", "give a smaller image file")
-    if head.startswith(_PNG):
-        _check_size(name, *_png_size(name, head), max_pixels)
-        _check_png(file, name)
+    if head.startswith(SIGNATURE):
+        header = png_header(head, name)
+        _check_size(name, header.width, header.height, max_pixels)
+        check_png(file, header, name)
     file.seek(0)
     try:
         with Image.open(file, formats=FORMATS) as image:
@@ -153,33 +151,6 @@ def _check_size(name: str, width: int, height: int, max_pixels: int) -> None:
         raise BadInput(name, f"damaged: {width} x {height} pixels", "give a picture with pixels in it")
     if width * height > max_pixels:
         raise _too_large(name, f"{width} x {height} = {width * height / 1e6:.1f} megapixels", max_pixels)
-
-
-def _png_size(name: str, head: bytes) -> tuple[int, int]:
-    if len(head) < 24 or head[8:16] != b"\0\0\0\rIHDR":
-        raise BadInput(name, "damaged or truncated PNG: it does not begin with its header", "give the whole file")
-    width, height = struct.unpack_from(">II", head, 16)
-    return width, height
-
-
-def _check_png(file: BinaryIO, name: str) -> None:
-    """Walk the chunks up to IEND and compare their checksums (PNG, third edition, 5.3), in pieces of 64 KiB."""
-    file.seek(len(_PNG))
-    while True:
-        header = file.read(8)
-        if len(header) < 8:
-            raise BadInput(name, "truncated: the PNG ends without its end chunk", "give the whole file")
-        left, kind = struct.unpack(">I4s", header)
-        checksum = zlib.crc32(kind)
-        while left:
-            piece = file.read(min(left, 65_536))
-            if not piece:
-                raise BadInput(name, f"truncated inside a PNG chunk {kind!r}", "give the whole file")
-            checksum, left = zlib.crc32(piece, checksum), left - len(piece)
-        if file.read(4) != struct.pack(">I", checksum):
-            raise BadInput(name, f"damaged: wrong checksum in a PNG chunk {kind!r}", "fetch or write the file again")
-        if kind == b"IEND":
-            return
 
 
 def _check_jpeg_end(file: BinaryIO, name: str) -> None:

@@ -1,6 +1,9 @@
 """Where the measured models and pictures are: beside the checkout, or where EDGEKIT_SHARED says."""
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,3 +27,20 @@ def fetched() -> Path:
     if not folder.is_dir():
         pytest.skip("the fetched models are not here (.data/models)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def case(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the input of a shared case by its number and gives the folder it is in."""
+    made: dict[str, Path] = {}
+
+    def make(number: str) -> Path:
+        if number not in made:
+            found = next((shared / "cases").glob(f"{number}-*"), None)
+            if found is None:
+                pytest.skip(f"the case {number} is not here")
+            made[number] = tmp_path_factory.mktemp(number)
+            subprocess.run([sys.executable, found / "make.py", made[number]], check=True, timeout=120)
+        return made[number]
+
+    return make

@@ -12,7 +12,7 @@ from edgekit.core.truth import read_coco
 IMAGES, CLASSES = 25, 4
 
 
-def scene(seed: int) -> tuple[dict[str, object], list[dict[str, object]]]:
+def scene(seed: int) -> tuple[dict[str, list[dict[str, object]]], list[dict[str, object]]]:
     """Objects, some of them crowds, and detections of every kind: near, doubled, equal in score, in empty pictures."""
     rng = np.random.default_rng(seed)
     annotations: list[dict[str, object]] = []

@@ -13,7 +13,7 @@ from edgekit.core.images import decode_image
 from edgekit.core.metrics import top_k
 from edgekit.core.postprocess import Classification, Ctc, Detection, TextRegions, with_classes
 from edgekit.core.presets import preset
-from edgekit.core.results import Region
+from edgekit.core.results import Region, Text
 from edgekit.core.truth import read_coco, read_labels
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,9 @@ def test_ocr_models_reach_their_float_figures(shared: Path, fetched: Path) -> No
         for row in rows:
             x0, y0, x1, y1 = row["box"]
             crop = picture[max(0, y0 - 4) : y1 + 4, max(0, x0 - 4) : x1 + 4]
-            text = reader(read(preset("ppocr-rec")(crop))).text.strip()
+            result = reader(read(preset("ppocr-rec")(crop)))
+            assert isinstance(result, Text)
+            text = result.text.strip()
             lines, exact = lines + 1, exact + (text == row["text"])
             loose += text.replace(" ", "") == row["text"].replace(" ", "")
             for picked, want in ((crop, 0), (crop[::-1, ::-1], 1)):
