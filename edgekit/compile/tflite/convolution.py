@@ -54,7 +54,7 @@ def written_as_image(
         return
     image = site.temp((shape[0], 1, *shape[1:]), made)
     site.op(name, inputs, image, options)
-    site.reshape(image, shape, made)
+    site.give(site.reshape(image, shape))
 
 
 def bias_tensor(site: Site, channels: int) -> Tensor:
@@ -155,7 +155,7 @@ def conv_transpose(site: Site) -> None:
     )
     site.op("STRIDED_SLICE", [padded, first, last, site.ints([1] * 4, "step")], image, masks)
     if image is not made:
-        site.reshape(image, shape, made)
+        site.give(site.reshape(image, shape))
 
 
 def _same_front(

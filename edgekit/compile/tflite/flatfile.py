@@ -92,6 +92,8 @@ class FlatFile:
         self._constants: dict[int, bytes] = {}
         self._known: dict[tuple[object, ...], Tensor] = {}
         self._names: dict[str, int] = {}
+        self._reshapes: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self._origins: dict[int, Tensor] = {}
 
     def tensor(self, name: str, shape: Sequence[int], dtype: str, q: QParams | None = None) -> Tensor:
         """A computed tensor. A name that is taken gets a number."""
@@ -129,6 +131,24 @@ class FlatFile:
     ) -> None:
         """Append an operator."""
         self.operators.append(Operator(op, tuple(inputs), tuple(outputs), options))
+
+    def reshaped(self, source: Tensor, shape: Sequence[int], name: str) -> Tensor:
+        """The same elements in a shape with at most one free size; what is there already costs nothing.
+
+        A reshape of a reshape goes back to the first tensor: LiteRT 2.3 shares memory along such chains and then lets
+        an elementwise kernel write over a tensor that is still to be read.
+        """
+        source = self._origins.get(source.index, source)
+        if source.shape == tuple(shape):
+            return source
+        key = (source.index, tuple(shape))
+        if key not in self._reshapes:
+            made = self.tensor(name, shape, source.dtype, source.q)
+            target = self.constant("shape", np.asarray(shape, np.int32))
+            self.operator("RESHAPE", [source, target], [made], schema.ReshapeOptionsT(list(shape)))
+            self._reshapes[key] = made
+            self._origins[made.index] = source
+        return self._reshapes[key]
 
     def finish(self, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> bytes:
         """The file. Keys are the names in the signature. A free size is 1 until the caller resizes the inputs."""

@@ -91,12 +91,12 @@ class Forms:
     def _reordered(self, value: ir.Value, source: Form, accepted: Sequence[Axes]) -> Form:
         shape = static(dims(value))
         wanted = next((a for a in accepted if same_memory(shape, source.axes, a)), accepted[0])
-        made = self.file.tensor(str(value.name), arranged(shape, wanted), source.tensor.dtype, source.tensor.q)
-        if same_memory(shape, source.axes, wanted) and made.shape.count(FREE) <= 1:
-            reshape(self.file, source.tensor, made)
-        else:
-            perm = self.file.constant("perm", np.asarray(permutation(source.axes, wanted), np.int32))
-            self.file.operator("TRANSPOSE", [source.tensor, perm], [made], schema.TransposeOptionsT())
+        held = arranged(shape, wanted)
+        if same_memory(shape, source.axes, wanted) and held.count(FREE) <= 1:
+            return self._keep(value, Form(wanted, self.file.reshaped(source.tensor, held, str(value.name))))
+        made = self.file.tensor(str(value.name), held, source.tensor.dtype, source.tensor.q)
+        perm = self.file.constant("perm", np.asarray(permutation(source.axes, wanted), np.int32))
+        self.file.operator("TRANSPOSE", [source.tensor, perm], [made], schema.TransposeOptionsT())
         return self._keep(value, Form(wanted, made))
 
     def _converted(self, value: ir.Value, source: Form, q: QParams | None) -> Form:
@@ -104,12 +104,6 @@ class Forms:
         made = self.file.tensor(str(value.name), source.tensor.shape, dtype, q)
         convert(self.file, source.tensor, made)
         return self._keep(value, Form(source.axes, made))
-
-
-def reshape(file: FlatFile, source: Tensor, made: Tensor) -> None:
-    """RESHAPE to the shape of `made`, which has at most one free size."""
-    shape = np.asarray(made.shape, np.int32)
-    file.operator("RESHAPE", [source, file.constant("shape", shape)], [made], schema.ReshapeOptionsT(list(made.shape)))
 
 
 def convert(file: FlatFile, source: Tensor, made: Tensor) -> None:

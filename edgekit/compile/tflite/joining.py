@@ -23,7 +23,7 @@ def concat(site: Site) -> None:
     made = site.y()
     parts = [requantized(site, site.x(i), made) for i in range(len(site.node.inputs))]
     axis = site.frame.index(integer(site.node, "axis", 0) % len(site.frame))
-    site.op("CONCATENATION", parts, made, schema.ConcatenationOptionsT(axis, site.activation()))
+    site.op("CONCATENATION", parts, made, schema.ConcatenationOptionsT(axis))
 
 
 def split(site: Site) -> None:
@@ -171,7 +171,7 @@ def _five(node: ir.Node) -> Reason:
 _FEW: Final = Need("rank ≤ 5", _five)
 
 ROWS: Final = (
-    Lower("Concat", concat, ELEMENTWISE, (), (), True),
+    Lower("Concat", concat, ELEMENTWISE, (), ()),
     Lower(
         "Split",
         split,

@@ -160,7 +160,7 @@ def resize(site: Site) -> None:
         else:
             site.op("RESIZE_NEAREST_NEIGHBOR", [x, size], into, schema.ResizeNearestNeighborOptionsT(**flags))
     if into is not made:
-        site.reshape(into, shape, made)
+        site.give(site.reshape(into, shape))
 
 
 def _by_table(site: Site, x: Tensor, into: Tensor) -> None:

@@ -31,10 +31,10 @@ _INT32: Final = schema.TensorType.INT32
 def reshape(site: Site) -> None:
     """The shape comes from inference, one free size is -1; more of them are copied from the input or computed."""
     x, shape = site.x(), site.out_shape()
-    made = site.y(q=x.q)
     if shape.count(FREE) <= 1:
-        site.reshape(x, shape, made)
+        site.give(site.reshape(x, shape))
         return
+    made = site.y(q=x.q)
     target = _copies(site.node)
     site.op("RESHAPE", [x, _computed(site, x, target)], made, schema.ReshapeOptionsT())
 
@@ -78,10 +78,10 @@ def _flat(site: Site, x: Tensor, axis: int) -> Tensor:
 def squeeze(site: Site) -> None:
     """Sizes of 1 go; what is left keeps its order."""
     x, shape = site.x(), site.out_shape()
-    made = site.y(q=x.q)
     if shape.count(FREE) <= 1:
-        site.reshape(x, shape, made)
+        site.give(site.reshape(x, shape))
         return
+    made = site.y(q=x.q)
     gone = sorted(site.frame.index(a) for a in _squeezed(site.node))
     site.op("SQUEEZE", [x], made, schema.SqueezeOptionsT(gone))
 
@@ -95,10 +95,10 @@ def _squeezed(node: ir.Node) -> tuple[int, ...]:
 def unsqueeze(site: Site) -> None:
     """Sizes of 1 come, wherever the layout wants them."""
     x, shape = site.x(), site.out_shape()
-    made = site.y(q=x.q)
     if shape.count(FREE) <= 1:
-        site.reshape(x, shape, made)
+        site.give(site.reshape(x, shape))
         return
+    made = site.y(q=x.q)
     new = sorted(site.frame.index(a % len(shape)) for a in constant_ints(site.node, 1) or ())
     for place in new:
         grown = [*x.shape[:place], 1, *x.shape[place:]]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgekit.compile.tflite.axes import Axes, arranged
 from edgekit.compile.tflite.dims import Dim, dims
 from edgekit.compile.tflite.flatfile import FREE, AxisScales, FlatFile, Tensor
-from edgekit.compile.tflite.forms import Form, Forms, convert, reshape
+from edgekit.compile.tflite.forms import Form, Forms, convert
 from edgekit.compile.tflite.plan import INF, Clamp, Mode, Step, out_params
 from edgekit.quantize.canonical import constant
 from edgekit.quantize.quantized import QParams, QuantizedModel, QWeight
@@ -165,13 +165,9 @@ class Site:
         self.file.operator(name, inputs, outputs, options)
         return outputs[0]
 
-    def reshape(self, source: Tensor, shape: Shape, into: Tensor | None = None) -> Tensor:
-        """RESHAPE; the shape has at most one free size. A shape that is there already costs nothing."""
-        if into is None and tuple(shape) == source.shape:
-            return source
-        made = into or self.temp(shape, source)
-        reshape(self.file, source, made)
-        return made
+    def reshape(self, source: Tensor, shape: Shape) -> Tensor:
+        """The same elements in a shape with at most one free size."""
+        return self.file.reshaped(source, shape, f"{self.step.result(0).name}/part")
 
     def activation(self) -> int:
         """The fused activation code for the operator that writes output 0."""

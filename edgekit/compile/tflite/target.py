@@ -12,7 +12,7 @@ from edgekit.compile.tflite import layout
 from edgekit.compile.tflite.axes import Axes, as_is
 from edgekit.compile.tflite.dims import dims
 from edgekit.compile.tflite.flatfile import DTYPES, FREE, FlatFile, Tensor
-from edgekit.compile.tflite.forms import Form, Forms, reshape
+from edgekit.compile.tflite.forms import Form, Forms
 from edgekit.compile.tflite.lowering import Lower, Need, broken, dtype_of
 from edgekit.compile.tflite.plan import plan
 from edgekit.compile.tflite.site import Site
@@ -135,7 +135,8 @@ _COMMON: Final = (Need("known shapes and types", _typed),)
 def _copy(file: FlatFile, tensor: Tensor) -> Tensor:
     made = file.tensor(tensor.name, tensor.shape, tensor.dtype, tensor.q)
     if not tensor.shape:
-        reshape(file, tensor, made)
+        shape = file.constant("shape", np.zeros(0, np.int32))
+        file.operator("RESHAPE", [tensor, shape], [made], schema.ReshapeOptionsT([]))
         return made
     rank = len(tensor.shape)
     begin, size = (file.constant(n, np.full(rank, v, np.int32)) for n, v in (("begin", 0), ("size", FREE)))

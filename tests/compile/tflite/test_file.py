@@ -126,6 +126,28 @@ def test_float_clamps_are_fused_where_the_file_has_a_code_for_them(writer: "Writ
     assert len(operators(writer.float32(two_convs(writer, clamp)))) == count
 
 
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Concat", "MaxPool", "AveragePool", "Gemm", "MatMul"])
+@pytest.mark.parametrize("clamp", ["Relu", "Clip"])
+def test_every_fused_operator_clamps(writer: "Writer", op: str, clamp: str) -> None:
+    """A kernel may reject, or silently ignore, a fused activation that the schema allows."""
+    reads = {"Gemm": "x m", "MatMul": "x m", "MaxPool": "x", "AveragePool": "x"}.get(op, "x x2")
+    attributes: dict[str, Any] = {"Concat": {"axis": 1}, "Gemm": {"transB": 1}}.get(op, {})
+    attributes |= {"kernel_shape": [2, 2]} if op.endswith("Pool") else {}
+    shape = (4, 6) if op in ("Gemm", "MatMul") else (1, 6, 6, 6)
+    feeds = {n: RNG.standard_normal(shape).astype(np.float32) for n in reads.split() if n.startswith("x")}
+    if op == "Div":
+        feeds["x2"] = np.abs(feeds["x2"]) + np.float32(1)
+    bounds = {"lo": np.asarray(-1, np.float32), "hi": np.asarray(1, np.float32)} if clamp == "Clip" else {}
+    constants = bounds | ({"m": W[:, :, 0, 0]} if "m" in reads.split() else {})
+    model = writer.graph(
+        [node(op, reads, "a", **attributes), node(clamp, " ".join(["a", *bounds]), "y")], feeds, ["y"], constants
+    )
+    for emitted in (writer.float32(model), TARGET.emit_integer(writer.quantize(model, [feeds]))):
+        for engine in ("xnnpack", "builtin"):
+            got = writer.litert(emitted, feeds, engine).outputs["y"]
+            np.testing.assert_allclose(got, writer.reference(model, feeds)["y"], atol=0.06)
+
+
 @pytest.mark.parametrize("clamp", ["Relu", "Clip"])
 def test_int8_clamps_cost_nothing_where_saturation_does_them(writer: "Writer", clamp: str) -> None:
     quantized = writer.quantize(two_convs(writer, clamp), [X])

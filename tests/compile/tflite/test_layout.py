@@ -176,6 +176,17 @@ def test_random_graphs_of_equal_sizes_are_right(writer: "Writer", steps: list[tu
         np.testing.assert_allclose(ran.outputs[name], y, rtol=0, atol=1e-4 * max(1.0, float(np.abs(y).max())))
 
 
+def test_reshape_of_a_reshape_is_one_reshape(writer: "Writer") -> None:
+    """LiteRT 2.3 lets ADD write over a tensor at the other end of a chain of reshapes that is still to be read."""
+    names = [("x", "f0"), ("f0", "v0"), ("v0", "f1"), ("f1", "v1")]
+    nodes = [node("Reshape", f"{a} {'flat' if b[0] == 'f' else 'shape'}", b) for a, b in names]
+    nodes += [node("Add", "x v1", "v2"), node("Add", "v0 v2", "y")]
+    model = writer.graph(nodes, X, ["y"], {"flat": i64(1, 36, 6), "shape": i64(1, 6, 6, 6)})
+    ran = writer.litert(writer.float32(model), X, "builtin")
+    np.testing.assert_allclose(ran.outputs["y"], 3 * X["x"], rtol=1e-6)
+    assert ran.operators == ["ADD", "ADD"]
+
+
 def _step(op: str, left: str, right: str, made: str, pick: int) -> list[Node]:
     perm = [[0, 2, 3, 1], [0, 3, 1, 2], [0, 1, 3, 2], [0, 3, 2, 1]][pick % 4]
     axis = 1 + pick % 3
