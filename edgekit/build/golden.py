@@ -14,6 +14,8 @@ from edgekit.core.artifact import Port
 from edgekit.quantize.observers import Interval
 
 Array = NDArray[np.generic]
+_PIXELS: Final = Interval(0.0, 255.0)
+_NOTHING: Final = Interval(0.0, 0.0)
 EDGES: Final = ("zeros", "lowest", "highest", "noise")
 
 
@@ -24,7 +26,7 @@ def edge_input(
     rng = np.random.default_rng(0)
     made: dict[str, Array] = {}
     for port in ports:
-        shape, span = shapes[port.name], ranges.get(port.name, Interval(0.0, 0.0))
+        shape, span = shapes[port.name], ranges.get(port.name, _PIXELS if port.dtype == "uint8" else _NOTHING)
         values = {
             "zeros": lambda s=shape: np.zeros(s),
             "lowest": lambda s=shape, r=span: np.full(s, r.lo),

@@ -20,6 +20,7 @@ from edgekit.build.report import report_files
 from edgekit.build.samples import open_samples, random_samples
 from edgekit.build.shares import integer_share
 from edgekit.build.tools import tool_versions
+from edgekit.build.uint8_input import real_name, take_pixels
 from edgekit.compile.targets import target
 from edgekit.core import manifest as manifests
 from edgekit.core.artifact import Port
@@ -65,6 +66,7 @@ class _Work:
     profile: DeviceProfile
     is_host: bool
     preprocess: Mapping[str, Preprocess]
+    fixed_inputs: Mapping[str, QParams]
     task: Postprocess
     runtimes: tuple[str, ...]
     refusals: tuple[Refusal, ...]
@@ -187,6 +189,13 @@ def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     imported = import_model(Path(options.model), input_shapes=options.input_shapes, fixed=options.fixed)
     preprocess = resolve.preprocess_for(options, imported.inputs)
     task = resolve.task_for(options)
+    fixed = _fixed_inputs(preprocess)
+    if options.input == "uint8":
+        if not preprocess:
+            raise UsageError("--input uint8", "no --preprocess says what a pixel means", "add --preprocess")
+        ((name, real),) = preprocess.items()
+        imported, left = take_pixels(imported, name, real)
+        preprocess, fixed = {name: left}, {real_name(name): fixed[name]}
     progress("check")
     refusals: list[Refusal] = []
     taking = []
@@ -199,7 +208,7 @@ def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     if not taking:
         raise RuntimeRefuses(refusals)
     is_host = options.device == "host"
-    return _Work(options, imported, profile, is_host, preprocess, task, tuple(taking), tuple(refusals))
+    return _Work(options, imported, profile, is_host, preprocess, fixed, task, tuple(taking), tuple(refusals))
 
 
 def _samples(work: _Work, wants_integers: bool) -> Samples | None:
@@ -224,11 +233,11 @@ def _given_recipe(options: BuildOptions) -> Recipe | None:
     return Recipe.from_json(read_input(options.recipe).decode("utf-8", "replace"), str(options.recipe))
 
 
-def _fixed_inputs(work: _Work) -> dict[str, QParams]:
+def _fixed_inputs(preprocess: Mapping[str, Preprocess]) -> dict[str, QParams]:
     """Parameters of picture inputs follow from their preprocessing."""
     return {
         name: pixel_params(p.denormalise_range(), () if p.pad is None else (p.pad.value,))
-        for name, p in work.preprocess.items()
+        for name, p in preprocess.items()
         if p.dtype != "uint8"
     }
 
@@ -256,7 +265,7 @@ def _quantize(
         parameters = Parameters(unpack(given.activations), unpack(given.output_hint), frozenset())
     else:
         integer, parameters = place_and_solve(
-            model, calibration, keep_float=base.keep_float, fixed_inputs=_fixed_inputs(work)
+            model, calibration, keep_float=base.keep_float, fixed_inputs=work.fixed_inputs
         )
         integer, parameters = _spare_scores(work, base, integer, parameters, calibration, samples)
     recipe = replace(
@@ -310,7 +319,7 @@ def _spare_scores(
         work.imported.model,
         calibration,
         keep_float={*recipe.keep_float, *delicate},
-        fixed_inputs=_fixed_inputs(work),
+        fixed_inputs=work.fixed_inputs,
     )
     readings = []
     for nodes, solved in ((integer, parameters), spared):

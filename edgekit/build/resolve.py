@@ -1,7 +1,6 @@
 """Options made concrete: presets, profiles and files looked up before any long work starts."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from edgekit.build.options import BuildOptions
@@ -88,8 +87,3 @@ def check_output(options: BuildOptions) -> None:
         raise BadInput(f"--output {bundle}", "its folder does not exist", f"mkdir -p {bundle.parent}")
     if bundle.exists() and not options.force:
         raise UsageError(f"--output {bundle}", "the file exists", "add --force to overwrite it")
-
-
-def with_uint8_input(preprocess: Preprocess) -> Preprocess:
-    """The same picture with the arithmetic left to the model."""
-    return replace(preprocess, dtype="uint8", divisor=1.0, mean=(0.0,), std=(1.0,))
