@@ -35,6 +35,7 @@ from edgekit.quantize.attention import GAIN_WANTED, score_projections
 from edgekit.quantize.calibration import Calibration, Samples, calibrate
 from edgekit.quantize.integers import load_integers, pack_integers
 from edgekit.quantize.pixels import pixel_params
+from edgekit.quantize.placement import integer_nodes
 from edgekit.quantize.plan import correct, place_and_solve, relative_error, split
 from edgekit.quantize.quantized import QParams, QuantizedModel
 from edgekit.quantize.recipe import Kept, Recipe, pack, unpack
@@ -99,6 +100,8 @@ def _kept_result(options: BuildOptions) -> BuildResult:
 
 def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     work = _prepare(options, progress)
+    if options.dry_run:
+        return _plan(work)
     model = work.imported.model
     given = _given_recipe(options)
     wants_integers = options.precision in (None, "int8")
@@ -178,6 +181,14 @@ def _manifest(work: _Work) -> Manifest:
         postprocess=work.task,
         requires=assemble.requires(),
     )
+
+
+def _plan(work: _Work) -> BuildResult:
+    """What a build would do, as far as it is known without reading a sample; nothing is written."""
+    integer = integer_nodes(work.imported.model) if work.options.precision in (None, "int8") else frozenset()
+    recipe = Recipe(integer_nodes=tuple(sorted(integer)), model_sha256=work.imported.source_sha256)
+    made = replace(_manifest(work), refusals=work.refusals, notes=work.imported.notes)
+    return BuildResult(work.options.output, made, recipe)
 
 
 def _prepare(options: BuildOptions, progress: Progress) -> _Work:
@@ -436,8 +447,6 @@ def _write(
     floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs if p.fp32 is not None]
     made = manifest([e for e, _ in entries])
     result = BuildResult(output, made, recipe)
-    if work.options.dry_run:
-        return result
     texts = {
         "recipe.json": recipe_json,
         **({"integers.npz": pack_integers(recipe, quantized)} if quantized else {}),

@@ -21,6 +21,7 @@ from edgekit.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from edgekit.build.options import BuildOptions
+    from edgekit.build.pipeline import BuildResult
 
 DESCRIPTION: Final = """\
 Turn a model and calibration data into a verified bundle for every runtime that takes the model.
@@ -88,8 +89,14 @@ def run(args: Namespace) -> ExitCode:
                 "decisions": {name: choice.why for name, choice in result.recipe.runtimes.items()},
                 "refusals": [asdict(r) for r in result.manifest.refusals],
                 "remarks": list(result.manifest.notes),
+                "integer_nodes": len(result.recipe.integer_nodes),
             }
         )
+        return ExitCode.DONE
+    if options.dry_run:
+        print(f"would quantize {len(result.recipe.integer_nodes)} nodes for {result.manifest.profile}")
+        _say_refusals_and_notes(result)
+        print("nothing written (--dry-run)")
         return ExitCode.DONE
     share = [("-" if a.integer_share is None else f"{a.integer_share:.1%}") for a in artifacts]
     why = {f"{name} {c.precision}": c.why for name, c in result.recipe.runtimes.items()}
@@ -98,12 +105,16 @@ def run(args: Namespace) -> ExitCode:
         for a, s in zip(artifacts, share, strict=True)
     ]
     print(table(["runtime", "precision", "size", "integer share", "why"], rows))
+    _say_refusals_and_notes(result)
+    print(f"wrote {result.output}")
+    return ExitCode.DONE
+
+
+def _say_refusals_and_notes(result: "BuildResult") -> None:
     for refusal in result.manifest.refusals:
         print(f"refused: {refusal}")
     for remark in result.manifest.notes:
         print(f"note: {remark}")
-    print("nothing written (--dry-run)" if options.dry_run else f"wrote {result.output}")
-    return ExitCode.DONE
 
 
 def _options(args: Namespace) -> "tuple[Namespace, BuildOptions]":
