@@ -1,28 +1,16 @@
-"""From a model file to a canonical graph."""
+"""From a model file to an `ImportedModel`: a graph at the canonical opset, with the user's own ports.
 
-import hashlib
+Each kind of source has a module: ONNX (`onnx_model`), PyTorch (`torch_export`), TFLite (`tflite`); what cannot be
+taken is refused in `foreign` with the command that converts it. Optimising is the work of `edgekit.build.rewrite`.
+"""
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
-import onnx_ir as ir
-import onnx_ir.passes.common as passes
+from edgekit.build.importing.imported import ImportedModel
+from edgekit.build.importing.onnx_model import import_onnx
 
-from edgekit.core.artifact import Port
-from edgekit.core.errors import BadInput
-from edgekit.quantize.canonical import CANONICAL_OPSET
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedModel:
-    """A canonical graph, the user's view of its ports, and what was changed on the way."""
-
-    model: ir.Model
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    source_sha256: str
-    notes: tuple[str, ...]
+__all__ = ["ImportedModel", "import_model"]
 
 
 def import_model(
@@ -31,28 +19,9 @@ def import_model(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     fixed: Mapping[str, float | int] | None = None,
 ) -> ImportedModel:
-    """Read an ONNX file. Raises `BadInput`."""
-    raw = path.read_bytes()
-    try:
-        proto = onnx.load_from_string(raw)
-    except Exception as error:
-        raise BadInput(str(path), f"not an ONNX model: {error}", "give a model") from None
-    proto = onnx.version_converter.convert_version(proto, CANONICAL_OPSET)
-    model = ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-    passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    for i, node in enumerate(model.graph):
-        node.name = node.name or f"{node.op_type}_{i}"
+    """Bring a model to the canonical graph.
 
-    def port(value: ir.Value) -> Port:
-        assert value.shape is not None
-        assert value.dtype is not None
-        dims = tuple(d if isinstance(d, int) else str(d) for d in value.shape)
-        return Port(str(value.name), value.dtype.numpy().name, dims)
-
-    return ImportedModel(
-        model,
-        tuple(map(port, model.graph.inputs)),
-        tuple(map(port, model.graph.outputs)),
-        hashlib.sha256(raw).hexdigest(),
-        (),
-    )
+    `input_shapes` binds shapes of inputs by name; `fixed` turns inputs into constants. Raises `BadInput` (no model, or
+    a damaged one), `Unsupported` (operator, opset or type by name), `UsageError` (a name or shape that does not fit).
+    """
+    return import_onnx(Path(path), input_shapes or {}, fixed or {})

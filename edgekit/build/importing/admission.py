@@ -80,7 +80,7 @@ def _batch_norm(node: ir.Node) -> None:
     assert node.version is not None
     used = [output for output in node.outputs[1:] if output.name]
     if integer(node, "training_mode", 0) or (node.version < 14 and used):  # before 14, more outputs say the same
-        _refuse(node, "is in training mode: it would take its statistics from each batch")
+        _refuse(node, "is in training mode: it would take statistics from each batch")
     if len(node.outputs) > 1:
         _refuse_read(node, used)
         node.resize_outputs(1)
@@ -111,7 +111,7 @@ def _dropout(node: ir.Node) -> None:
 
 
 def _refuse(node: ir.Node, why: str) -> None:
-    raise Unsupported(f"'{node.name}' ({node.op_type})", f"{why} (training mode is not taken)", EVALUATE)
+    raise Unsupported(f"'{node.name}' ({node.op_type})", why, EVALUATE)
 
 
 def _refuse_read(node: ir.Node, outputs: Iterable[ir.Value]) -> None:

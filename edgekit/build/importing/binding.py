@@ -9,6 +9,7 @@ import onnx_ir as ir
 from edgekit.core.errors import Unsupported, UsageError
 
 _KINDS_FIXED: Final = "biuf"
+NAMELESS: Final = ("", "?", "*", "-1", "None", "none")  # what exporters write for "free"; two of them are not equal
 
 
 def name_free_axes(model: ir.Model) -> None:
@@ -37,7 +38,7 @@ def bind(model: ir.Model, shapes: Mapping[str, Sequence[int]], fixed: Mapping[st
 def _named(dim: int | ir.SymbolicDim, name: str) -> int | ir.SymbolicDim:
     if isinstance(dim, int):
         return dim if dim >= 0 else ir.SymbolicDim(name)  # Paddle writes a free size as -1
-    return dim if dim.value else ir.SymbolicDim(name)
+    return ir.SymbolicDim(name) if dim.value is None or dim.value in NAMELESS else dim
 
 
 def _know_names(model: ir.Model, names: Sequence[str]) -> None:
@@ -82,13 +83,14 @@ def _substitute(value: ir.Value, sizes: Mapping[str, int]) -> None:
 
 def _fix(model: ir.Model, value: ir.Value, number: float | int) -> str:
     subject = f"input '{value.name}'"
-    if value.shape is None or any(not isinstance(dim, int) for dim in value.shape):
+    sizes = [dim for dim in value.shape or () if isinstance(dim, int)]
+    if value.shape is None or len(sizes) != len(value.shape):
         raise UsageError(subject, f"its shape {_shown(value.shape)} is free", f"add --input-shape {value.name}:…")
     if value.dtype is None or np.dtype(value.dtype.numpy()).kind not in _KINDS_FIXED:
         raise Unsupported(subject, f"has type {value.dtype} and cannot be a number", "leave it an input")
     dtype = value.dtype.numpy()
     with np.errstate(all="ignore"):
-        array = np.full([int(dim) for dim in value.shape], number).astype(dtype)
+        array = np.full(sizes, number).astype(dtype)
     if dtype.kind != "f" and np.any(array != number):
         raise UsageError(subject, f"{number} is no value of {dtype.name}", "give one that it can hold")
     model.graph.inputs.remove(value)

@@ -75,9 +75,10 @@ def _change_attributes(node: ir.Node, subject: str, met: set[ir.DataType]) -> No
     for name, attribute in tuple(node.attributes.items()):
         if attribute.type is ir.AttributeType.TENSOR:
             node.attributes[name] = ir.AttrTensor(name, _changed(attribute.as_tensor(), subject, met))
-        elif attribute.type is ir.AttributeType.INT and name in _DTYPE_ATTRIBUTES:
-            if _is_changed(ir.DataType(attribute.as_int()), subject, met):
-                node.attributes[name] = ir.AttrInt64(name, int(ir.DataType.FLOAT))
+            continue
+        names_type = attribute.type is ir.AttributeType.INT and name in _DTYPE_ATTRIBUTES
+        if names_type and _is_changed(ir.DataType(attribute.as_int()), subject, met):
+            node.attributes[name] = ir.AttrInt64(name, int(ir.DataType.FLOAT))
 
 
 def _changed(tensor: ir.TensorProtocol, subject: str, met: set[ir.DataType]) -> ir.TensorProtocol:

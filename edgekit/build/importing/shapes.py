@@ -5,15 +5,18 @@ import logging
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from edgekit.build.importing.binding import NAMELESS
 from edgekit.build.importing.structure import all_graphs
 
 
 def infer_shapes(model: ir.Model) -> None:
     """Fill in shapes and dtypes of all values as far as inference can tell.
 
-    Shapes noted in the file may be of another binding (another batch), so they are set aside first. An output's declared
-    shape fills what inference leaves open, and its remaining free sizes are named `output.axis`.
+    Shapes noted in the file may be of another binding (another batch), so they are set aside first. An output's
+    declared shape fills what inference leaves open (its numbers only where no input is free: exporters freeze the batch
+    of their example), and remaining free sizes are named `output.axis`.
     """
+    trusts_numbers = all(_is_static(value.shape) for value in model.graph.inputs)
     noted: list[tuple[ir.Value, ir.Shape | None]] = []
     for graph in all_graphs(model):
         for node in graph:
@@ -25,7 +28,7 @@ def infer_shapes(model: ir.Model) -> None:
     is_filled = False
     for value, shape in noted:
         if id(value) in outputs:
-            value.shape = _merged(value.shape, shape, str(value.name))
+            value.shape = _merged(value.shape, shape, str(value.name), trusts_numbers)
         elif value.shape is None and shape is not None:
             value.shape, is_filled = shape, True
     if is_filled:
@@ -42,8 +45,12 @@ def _run(model: ir.Model) -> None:
         log.setLevel(level)
 
 
-def _merged(inferred: ir.Shape | None, declared: ir.Shape | None, name: str) -> ir.Shape | None:
-    """Inferred sizes first, then declared ones (never a number where an input's free axis may reach), then a name."""
+def _is_static(shape: ir.Shape | None) -> bool:
+    return shape is not None and all(isinstance(dim, int) for dim in shape)
+
+
+def _merged(inferred: ir.Shape | None, declared: ir.Shape | None, name: str, trusts_numbers: bool) -> ir.Shape | None:
+    """Inferred sizes first, then declared ones, then a name."""
     if inferred is None:
         inferred = declared
     if inferred is None:
@@ -51,10 +58,10 @@ def _merged(inferred: ir.Shape | None, declared: ir.Shape | None, name: str) -> 
     hints = list(declared) if declared is not None and len(declared) == len(inferred) else list(inferred)
     merged: list[int | ir.SymbolicDim] = []
     for axis, (dim, hint) in enumerate(zip(inferred, hints, strict=True)):
-        known = dim if _is_known(dim) else hint
+        known = dim if _is_known(dim) or (isinstance(hint, int) and not trusts_numbers) else hint
         merged.append(known if _is_known(known) else ir.SymbolicDim(f"{name}.{axis}"))
     return ir.Shape(merged)
 
 
 def _is_known(dim: int | ir.SymbolicDim) -> bool:
-    return dim >= 0 if isinstance(dim, int) else bool(dim.value)
+    return dim >= 0 if isinstance(dim, int) else bool(dim.value) and dim.value not in NAMELESS

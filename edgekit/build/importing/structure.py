@@ -173,7 +173,8 @@ def _check_definitions(graph: onnx.GraphProto, label: str, outer: frozenset[str]
 
 def _settle_domains(model: ir.Model) -> None:
     """`ai.onnx` is another spelling of the default domain; each node notes the opset that it is written in."""
-    for owner in (model.graph, *model.functions.values()):
+    owners: tuple[ir.Graph | ir.Function, ...] = (model.graph, *model.functions.values())
+    for owner in owners:
         imports = owner.opset_imports
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))

@@ -1,0 +1,73 @@
+"""ONNX in, canonical graph out: the stages of importing in reading order; each is a module of its own."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from edgekit.build.importing import binding, precision, shapes
+from edgekit.build.importing.admission import admit_operators, admit_opset, settle_inference
+from edgekit.build.importing.imported import ImportedModel
+from edgekit.build.importing.onnx_file import read_onnx
+from edgekit.build.importing.opset import to_canonical_opset
+from edgekit.build.importing.ports import numpy_name, port
+from edgekit.build.importing.structure import all_nodes, lift_constants, name_all, separate_outputs, to_ir
+from edgekit.quantize.canonical import CANONICAL_OPSET
+
+
+def import_onnx(
+    path: Path, input_shapes: Mapping[str, Sequence[int]], fixed: Mapping[str, float | int]
+) -> ImportedModel:
+    """Read, check and canonicalise an ONNX file. Raises `BadInput`, `Unsupported`, `UsageError`."""
+    file = read_onnx(path)
+    return import_proto(file.proto, file.sha256, str(path), input_shapes, fixed)
+
+
+def import_proto(
+    proto: onnx.ModelProto,
+    sha256: str,
+    label: str,
+    input_shapes: Mapping[str, Sequence[int]],
+    fixed: Mapping[str, float | int],
+) -> ImportedModel:
+    """Check and canonicalise an ONNX model in memory; `label` names it in errors."""
+    admit_opset({("" if i.domain == "ai.onnx" else i.domain): i.version for i in proto.opset_import}, label)
+    opset = next(i.version for i in proto.opset_import if i.domain in ("", "ai.onnx"))
+    model = to_ir(proto, label)
+    name_all(model)
+    admit_operators(model)
+    lift_constants(model)
+    settle_inference(model)
+    dtypes = {value.name: numpy_name(value) for value in model.graph.inputs}
+    binding.name_free_axes(model)
+    notes = binding.bind(model, input_shapes, fixed)
+    shapes.infer_shapes(model)
+    outputs = [numpy_name(value) for value in model.graph.outputs]
+    to_canonical_opset(model)
+    notes += precision.to_float32(model)
+    separate_outputs(model)
+    name_all(model)
+    if opset != CANONICAL_OPSET:
+        notes += (f"opset {opset} is brought to {CANONICAL_OPSET}",)
+    shapes.infer_shapes(model)
+    model, rewritten = canonicalize(model)
+    read = {id(value) for node in all_nodes(model) for value in node.inputs}
+    return ImportedModel(
+        model,
+        tuple(port(v, dtypes[v.name], is_unused=id(v) not in read) for v in model.graph.inputs),
+        tuple(port(v, dtype, is_unused=False) for v, dtype in zip(model.graph.outputs, outputs, strict=True)),
+        sha256,
+        (*notes, *rewritten),
+    )
+
+
+def canonicalize(model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
+    """The rewriting of `edgekit.build.rewrite`."""
+    import importlib.util
+
+    if importlib.util.find_spec("edgekit.build.rewrite") is None:
+        return model, ()
+    from edgekit.build.rewrite import canonicalize as rewrite
+
+    return rewrite(model)
