@@ -60,7 +60,7 @@ def read_directory(handle: int, where: str, allowed: re.Pattern[str]) -> dict[st
         raise BadInput(where, "larger than 4 GiB, which no bundle is", _AGAIN)
     end = os.pread(handle, _END.size, max(0, size - _END.size))
     if len(end) < _END.size or not end.startswith(b"PK\5\6"):
-        raise BadInput(where, "truncated: the directory at its end is missing", _AGAIN)
+        raise BadInput(where, "truncated, or something was added: it does not end with its directory", _AGAIN)
     _, _, _, _, count, length, start, _ = _END.unpack(end)
     if start + length + _END.size != size or not 1 <= count <= MEMBERS_LIMIT:
         raise BadInput(where, f"damaged: its directory of {count} members does not fit the file", _AGAIN)

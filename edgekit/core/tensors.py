@@ -2,6 +2,7 @@
 
 import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,6 +15,16 @@ from edgekit.core.errors import BadInput
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _NUMERIC: Final = "biufc"
+# What zipfile raises on damaged archives, found by altering bytes at random.
+_ARCHIVE_ERRORS: Final = (
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    RuntimeError,  # NotImplementedError too
+    ValueError,
+    struct.error,
+    zlib.error,
+)
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
@@ -39,13 +50,15 @@ def unpack_arrays(raw: bytes, *, where: str, limit: int = 1 << 30) -> dict[str, 
             if sum(member.file_size for member in members) > limit:
                 raise BadInput(where, f"holds more than {limit >> 20} MiB", "give a smaller file")
             for member in members:
+                if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                    raise BadInput(where, f"'{member.filename[:80]}' is packed in an unusual way", "use numpy.savez")
                 with archive.open(member) as file:
                     content = file.read(member.file_size)
                 name = member.filename.removesuffix(".npy")
                 if name in arrays:
                     raise BadInput(where, f"the array '{name}' stands twice in it", "keep one of them")
                 arrays[name] = unpack_array(content, where=f"{where}, array '{name}'")
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, zlib.error) as error:
+    except _ARCHIVE_ERRORS as error:
         raise BadInput(where, f"not a readable .npz: {error}", "write it with numpy.savez") from error
     return arrays
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused() -> None:
         unpack_arrays(buffer.getvalue(), where="test", limit=1 << 20)
 
 
+@settings(max_examples=500)
 @given(st.data())
 def test_damage_anywhere_is_a_named_refusal_or_numbers(data: st.DataObject) -> None:
     raw = bytearray(pack_arrays({"x": np.arange(4, dtype=np.float32), "y": np.zeros((2, 2), np.int64)}))
