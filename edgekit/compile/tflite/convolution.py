@@ -3,6 +3,7 @@
 A one-dimensional convolution is a two-dimensional one of height 1.
 """
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
@@ -32,10 +33,15 @@ def image_window(window: Window) -> Window:
     """The same window in two dimensions."""
     if len(window.kernel) == 2:
         return window
-    return Window(
-        (1, *window.sizes), (1, *window.kernel), (1, *window.strides), (1, *window.dilations),
-        (0, *window.begins), (0, *window.ends), window.rounds_up,
-    )  # fmt: skip
+    return replace(
+        window,
+        sizes=(1, *window.sizes),
+        kernel=(1, *window.kernel),
+        strides=(1, *window.strides),
+        dilations=(1, *window.dilations),
+        begins=(0, *window.begins),
+        ends=(0, *window.ends),
+    )
 
 
 def image_kernel(weight: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -110,82 +116,117 @@ def _kernel(node: ir.Node) -> tuple[int, ...]:
     return ints(node, "kernel_shape", tuple(int(d) for d in shape))
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Geometry of a transposed convolution, one entry per spatial axis (height, width); a free size is `FREE`.
+
+    The kernel writes the whole result, from which ONNX's pads cut; `output_padding` gives back at the end.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    extents: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    extra: tuple[int, ...]
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """What is cut at the end."""
+        return tuple(max(0, end - extra) for end, extra in zip(self.ends, self.extra, strict=True))
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The whole result has size * stride + term places, some of them beyond the last kernel position."""
+        grown = (max(0, extra - end) for end, extra in zip(self.ends, self.extra, strict=True))
+        return tuple(e - s + g for e, s, g in zip(self.extents, self.strides, grown, strict=True))
+
+    @property
+    def full(self) -> tuple[int, ...]:
+        """Size of the whole result."""
+        parts = zip(self.sizes, self.strides, self.terms, strict=True)
+        return tuple(FREE if d == FREE else d * s + t for d, s, t in parts)
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """Size after the cut."""
+        parts = zip(self.full, self.begins, self.cuts, strict=True)
+        return tuple(FREE if d == FREE else d - b - c for d, b, c in parts)
+
+    def is_whole(self) -> bool:
+        """Whether nothing is cut."""
+        return not any(self.begins) and not any(self.cuts)
+
+    def is_same(self) -> bool:
+        """Whether TFLite's SAME cuts exactly so: half of the surplus in front, the rest at the end."""
+        for out, size, stride, extent, begin in zip(
+            self.result, self.sizes, self.strides, self.extents, self.begins, strict=True
+        ):
+            surplus = max(0, (size - 1) * stride + extent - out)
+            if FREE in (out, size) or -(-out // stride) != size or surplus // 2 != begin:
+                return False
+        return True
+
+
 def conv_transpose(site: Site) -> None:
-    """The whole result (VALID), then a cut; SAME where it gives the same. Groups become zeros in a dense kernel."""
+    """The whole result, then a cut; SAME where it gives the same. Groups become zeros in a dense kernel."""
     node = site.node
     weight, scales = site.weight()
-    group, spatial = integer(node, "group", 1), weight.ndim - 2
-    dilations = ints(node, "dilations", (1,) * spatial)
-    kernel = image_kernel(_dilated(_dense(weight, group), dilations))  # I, O, H, W
-    ones, zeros = (1,) * (2 - spatial), (0,) * (2 - spatial)
-    strides = (*ones, *ints(node, "strides", (1,) * spatial))
-    pads = ints(node, "pads", (0,) * 2 * spatial)
-    begins, ends = (*zeros, *pads[:spatial]), (*zeros, *pads[spatial:])
-    extra = (*zeros, *ints(node, "output_padding", (0,) * spatial))
-    x = as_image(site, site.x())
-    channels, extents = kernel.shape[1], kernel.shape[2:]
-    full = [
-        FREE if d == FREE else (d - 1) * s + e + max(0, o - p)
-        for d, s, e, o, p in zip(x.shape[1:3], strides, extents, extra, ends, strict=True)
-    ]
-    grown = [max(0, o - p) for o, p in zip(extra, ends, strict=True)]
-    cut = [max(0, p - o) for o, p in zip(extra, ends, strict=True)]
-    whole = not any(begins) and not any(cut)
-    sized = [FREE if d == FREE else d - b - c for d, b, c in zip(full, begins, cut, strict=True)]
-    same = FREE not in sized and not whole and _same_front(sized, x.shape[1:3], strides, extents) == tuple(begins)
-    target = sized if same else full
-    offsets = [e - s + g for e, s, g in zip(extents, strides, grown, strict=True)]
-    sizes = _output_sizes(site, x, target, strides, offsets, channels)
-    inputs: list[Tensor | None] = [
-        sizes, weight_tensor(site, kernel.transpose(1, 2, 3, 0), scales, 0), x, bias_tensor(site, channels),
-    ]  # fmt: skip
-    options = schema.TransposeConvOptionsT(padding=SAME if same else VALID, strideH=strides[0], strideW=strides[1])
-    if whole or same:
+    spatial = weight.ndim - 2
+    dense = _dense(weight, integer(node, "group", 1))
+    kernel = image_kernel(_dilated(dense, ints(node, "dilations", (1,) * spatial)))  # I, O, H, W
+    x, channels = as_image(site, site.x()), kernel.shape[1]
+    spread = _spread(node, x, kernel.shape[2:], spatial)
+    same = not spread.is_whole() and spread.is_same()
+    shape = _output_shape(site, x, spread, spread.result if same else spread.full, channels)
+    held = weight_tensor(site, kernel.transpose(1, 2, 3, 0), scales, 0)
+    inputs: list[Tensor | None] = [shape, held, x, bias_tensor(site, channels)]
+    height, width = spread.strides
+    options = schema.TransposeConvOptionsT(padding=SAME if same else VALID, strideH=height, strideW=width)
+    if same or spread.is_whole():
         written_as_image(site, "TRANSPOSE_CONV", inputs, options)
         return
-    made = site.y()
-    padded = site.temp((x.shape[0], *full, channels), made)
-    site.op("TRANSPOSE_CONV", inputs, padded, options)
-    shape = site.out_shape()
-    image = made if len(shape) == 4 else site.temp((shape[0], 1, *shape[1:]), made)
-    first = site.ints([0, *begins, 0], "begin")
-    last = site.ints([0, *(-c for c in cut), 0], "end")
-    masks = schema.StridedSliceOptionsT(
-        beginMask=0b1001, endMask=0b1001 | sum(1 << (i + 1) for i, c in enumerate(cut) if not c)
+    whole = site.temp((x.shape[0], *spread.full, channels), site.y())
+    site.op("TRANSPOSE_CONV", inputs, whole, options)
+    written_as_image(site, "STRIDED_SLICE", [whole, *_cut(site, spread)], _cut_options(spread))
+
+
+def _spread(node: ir.Node, x: Tensor, extents: tuple[int, ...], spatial: int) -> Spread:
+    ones, zeros = (1,) * (2 - spatial), (0,) * (2 - spatial)
+    pads = ints(node, "pads", (0,) * 2 * spatial)
+    return Spread(
+        sizes=x.shape[1:3],
+        strides=(*ones, *ints(node, "strides", (1,) * spatial)),
+        extents=extents,
+        begins=(*zeros, *pads[:spatial]),
+        ends=(*zeros, *pads[spatial:]),
+        extra=(*zeros, *ints(node, "output_padding", (0,) * spatial)),
     )
-    site.op("STRIDED_SLICE", [padded, first, last, site.ints([1] * 4, "step")], image, masks)
-    if image is not made:
-        site.give(site.reshape(image, shape))
 
 
-def _same_front(
-    sized: list[int], into: tuple[int, ...], strides: tuple[int, ...], extents: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """What TFLite's SAME cuts in front; None where it does not fit the input's size."""
-    found = []
-    for out, size, stride, extent in zip(sized, into, strides, extents, strict=True):
-        if -(-out // stride) != size:
-            return None
-        found.append(max(0, (size - 1) * stride + extent - out) // 2)
-    return tuple(found)
+def _cut(site: Site, spread: Spread) -> list[Tensor]:
+    first = site.ints([0, *spread.begins, 0], "begin")
+    last = site.ints([0, *(-c for c in spread.cuts), 0], "end")
+    return [first, last, site.ints([1, 1, 1, 1], "step")]
 
 
-def _output_sizes(
-    site: Site, x: Tensor, target: list[int], strides: tuple[int, ...], offsets: list[int], channels: int
-) -> Tensor:
+def _cut_options(spread: Spread) -> schema.StridedSliceOptionsT:
+    """Batch and channels, and an end where nothing is cut, are masked: they are taken whole."""
+    to_end = sum(1 << (axis + 1) for axis, cut in enumerate(spread.cuts) if not cut)
+    return schema.StridedSliceOptionsT(beginMask=0b1001, endMask=0b1001 | to_end)
+
+
+def _output_shape(site: Site, x: Tensor, spread: Spread, target: tuple[int, ...], channels: int) -> Tensor:
     """The shape input: a constant, or computed from the shape of `x` where a size is free."""
     if FREE not in (x.shape[0], *target):
         return site.ints([x.shape[0], *target, channels], "shape")
-    now = site.op("SHAPE", [x], site.temp((4,), dtype="int32"), schema.ShapeOptionsT(schema.TensorType.INT32))
-    factor, term = (
-        site.ints([1, *strides, 0], "factor"),
-        site.ints([0, *offsets, channels], "term"),
-    )
+    factors, terms = ([1, *spread.strides, 0], [0, *spread.terms, channels])
     if FREE not in target:
-        factor = site.ints([1, 0, 0, 0], "factor")
-        term = site.ints([0, *target, channels], "term")
-    scaled = site.op("MUL", [now, factor], site.temp((4,), dtype="int32"), schema.MulOptionsT())
-    return site.op("ADD", [scaled, term], site.temp((4,), dtype="int32"), schema.AddOptionsT())
+        factors, terms = [1, 0, 0, 0], [0, *target, channels]
+    now = site.op("SHAPE", [x], site.temp((4,), dtype="int32"), schema.ShapeOptionsT(schema.TensorType.INT32))
+    scaled = site.temp((4,), dtype="int32")
+    site.op("MUL", [now, site.ints(factors, "factors")], scaled, schema.MulOptionsT())
+    return site.op("ADD", [scaled, site.ints(terms, "terms")], site.temp((4,), dtype="int32"), schema.AddOptionsT())
 
 
 def _dense(weight: NDArray[np.generic], group: int) -> NDArray[np.generic]:

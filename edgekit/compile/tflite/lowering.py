@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from edgekit.compile.tflite.dims import dims, is_static, rank
+from edgekit.compile.tflite.dims import dims, rank
 from edgekit.compile.tflite.views import Rule
 from edgekit.core.errors import Unsupported
 from edgekit.quantize.canonical import constant, integer, text
@@ -124,17 +124,6 @@ def one_output() -> Need:
         return f"its output '{extra[0]}' has no counterpart" if extra else None
 
     return Need("first output only", check)
-
-
-def static_input(index: int = 0) -> Need:
-    """Input `index` has no free size."""
-
-    def check(node: ir.Node) -> Reason:
-        shape = dims(node.inputs[index])
-        names = [d for d in shape if isinstance(d, str)]
-        return None if is_static(shape) else f"its input has a free size ('{names[0]}')"
-
-    return Need("static shape", check, "bind the size with --input-shape")
 
 
 def dtypes(*allowed: str, index: int = 0) -> Need:

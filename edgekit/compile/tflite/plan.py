@@ -47,10 +47,6 @@ class Clamp:
         found: int | None = _CODES.get((self.lo, self.hi))
         return found
 
-    def is_saturation(self, q: QParams) -> bool:
-        """Whether the limits of the 8-bit range do this by themselves."""
-        return self.first(q) <= 0 and self.last(q) >= 255
-
     def first(self, q: QParams) -> int:
         """The lowest 8-bit value that passes."""
         return 0 if self.lo == -INF else int(np.clip(np.rint(self.lo / q.scale) + q.zero_point, 0, 255))

@@ -97,7 +97,10 @@ class Site:
             return self.constant(index), None
         source = self.node.inputs[0]
         assert source is not None
-        input_scale = np.float32(self.quantized.activations[str(source.name)].scale)
+        params = self.quantized.activations.get(str(source.name))
+        if params is None:  # no input scale, so no integers for the bias either
+            return self.constant(index), None
+        input_scale = np.float32(params.scale)
         scales = np.broadcast_to(input_scale * np.asarray(found.scales, np.float32).reshape(-1), (channels,))
         bias = self.quantized.biases.get(str(self.node.name))
         if self.is_integer:

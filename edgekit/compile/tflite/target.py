@@ -116,7 +116,7 @@ def select(node: ir.Node) -> Lower | tuple[str, str]:
         if found is None:
             return row
         reasons.append((found[1], found[0].remedy))
-    return reasons[0]
+    return reasons[-1]  # later rows are the more general ones
 
 
 def _typed(node: ir.Node) -> str | None:
