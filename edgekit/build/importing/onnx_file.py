@@ -7,13 +7,13 @@ folder only: a model is data from elsewhere and must not name other files of thi
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 from typing import Final
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from edgekit.core.errors import BadInput
 from edgekit.core.files import input_fault, read_input
@@ -143,7 +143,8 @@ def _expected_size(tensor: onnx.TensorProto) -> int | None:
         return None
     if kind in (ir.DataType.STRING, ir.DataType.UNDEFINED):
         return None
-    return ceil(prod(tensor.dims) * kind.itemsize)
+    bits = round(8 * kind.itemsize)
+    return -(-int(prod(tensor.dims)) * bits // 8)
 
 
 def _check_size(tensor: onnx.TensorProto, path: Path) -> None:

@@ -216,24 +216,24 @@ SAME: Final[dict[int, str]] = {
     # types, negative axes, or options whose default is the old meaning; Dropout and BatchNormalization in training
     # are refused before, so that what is left of them means the same
     10: "AveragePool Dropout MaxPool",
-    11: "ArgMax ArgMin AveragePool Compress Concat Constant Conv ConvTranspose DepthToSpace Equal Flatten Gather Gemm "
-    "If Loop LpPool MaxPool MaxUnpool NonMaxSuppression OneHot ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
-    "ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Scan Slice Split Squeeze TopK Unsqueeze Hardmax "
-    "LogSoftmax Softmax",
+    11: "ArgMax ArgMin AveragePool Compress Concat Constant Conv ConvTranspose DepthToSpace Equal Flatten Gather "
+    "Gemm If Loop LpPool MaxPool MaxUnpool NonMaxSuppression OneHot ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Scan Slice Split "
+    "Squeeze TopK Unsqueeze Hardmax LogSoftmax Softmax",
     12: "ArgMax ArgMin Clip Constant Dropout GatherND Max MaxPool Min Pow ReduceMax ReduceMin",
-    13: "Abs Add ArgMax ArgMin Cast Ceil Clip Concat Constant DepthToSpace DequantizeLinear Div Dropout Equal Erf Exp "
-    "Expand Flatten Floor Gather GatherElements GatherND Gemm Greater Identity If IsNaN LRN Less Log Loop MatMul Max "
-    "Mean MeanVarianceNormalization Min Mod Mul Neg NegativeLogLikelihoodLoss NonZero Pad Pow QuantizeLinear "
-    "Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSumSquare Relu Reshape ScatterElements ScatterND Shape Sigmoid Sign Size Slice SoftmaxCrossEntropyLoss SpaceToDepth Sqrt Sub Sum "
-    "Tanh Tile Transpose",
+    13: "Abs Add ArgMax ArgMin Cast Ceil Clip Concat Constant DepthToSpace DequantizeLinear Div Dropout Equal Erf "
+    "Exp Expand Flatten Floor Gather GatherElements GatherND Gemm Greater Identity If IsNaN LRN Less Log Loop "
+    "MatMul Max Mean MeanVarianceNormalization Min Mod Mul Neg NegativeLogLikelihoodLoss NonZero Pad Pow "
+    "QuantizeLinear Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+    "ReduceProd ReduceSumSquare Relu Reshape ScatterElements ScatterND Shape Sigmoid Sign Size Slice "
+    "SoftmaxCrossEntropyLoss SpaceToDepth Sqrt Sub Sum Tanh Tile Transpose",
     14: "Add BatchNormalization CumSum Div GRU Identity LSTM Mul RNN Relu Reshape Sub",
     15: "BatchNormalization Pow Shape",
     16: "GreaterOrEqual Identity If LeakyRelu LessOrEqual Loop PRelu Scan ScatterElements ScatterND Where",
     17: "",
     18: "LpPool OptionalGetElement OptionalHasElement Pad Resize ScatterElements ScatterND",
-    19: "AveragePool Cast CastLike Constant DequantizeLinear Equal Identity If Loop Pad QuantizeLinear Reshape Resize "
-    "Scan Shape Size",
+    19: "AveragePool Cast CastLike Constant DequantizeLinear Equal Identity If Loop Pad QuantizeLinear Reshape "
+    "Resize Scan Shape Size",
     20: "ConstantOfShape IsInf IsNaN ReduceMax ReduceMin",
     21: "Cast CastLike Constant ConstantOfShape DequantizeLinear Flatten Identity If Loop Pad QLinearMatMul "
     "QuantizeLinear Reshape Scan Shape Size Squeeze Transpose Unsqueeze",

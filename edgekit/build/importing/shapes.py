@@ -1,12 +1,16 @@
 """Shape inference from the inputs alone: what an exporter noted counts only where nothing can be inferred."""
 
 import logging
+from typing import Final
 
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from edgekit.build.importing.binding import NAMELESS
 from edgekit.build.importing.structure import all_graphs
+
+
+_LIKE_FIRST_INPUT: Final = ("GroupNormalization", "MeanVarianceNormalization")
 
 
 def infer_shapes(model: ir.Model) -> None:
@@ -23,7 +27,7 @@ def infer_shapes(model: ir.Model) -> None:
             for value in node.outputs:
                 noted.append((value, value.shape))
                 value.shape = None
-    _run(model)
+    _run_to_the_end(model)
     outputs = {id(value) for value in model.graph.outputs}
     is_filled = False
     for value, shape in noted:
@@ -32,7 +36,25 @@ def infer_shapes(model: ir.Model) -> None:
         elif value.shape is None and shape is not None:
             value.shape, is_filled = shape, True
     if is_filled:
+        _run_to_the_end(model)
+
+
+def _run_to_the_end(model: ir.Model) -> None:
+    """Inference, again behind each node of an operator that `onnx` has no rule for."""
+    _run(model)
+    stuck = [node for graph in all_graphs(model) for node in graph if node.op_type in _LIKE_FIRST_INPUT]
+    while stuck:
+        waiting = []
+        for node in stuck:
+            source, result = node.inputs[0], node.outputs[0]
+            if source is not None and source.shape is not None:
+                result.shape = result.shape or source.shape
+            else:
+                waiting.append(node)
+        if len(waiting) == len(stuck):
+            return
         _run(model)
+        stuck = waiting
 
 
 def _run(model: ir.Model) -> None:
