@@ -51,8 +51,8 @@ format: setup ## write the formatting that `make lint` checks
 types: setup ## mypy, strict
 	@$(VENV)/bin/mypy
 
-bench: setup ## the benchmarks, against the stored ratios
-	@$(PY) -m benchmarks
+bench: setup ## the benchmarks, against their bars and the stored baseline: hours; NAMES="speed share" chooses
+	@$(PY) -m benchmarks run $(NAMES)
 
 golden: setup ## write the golden files again; review the diff
 	@$(PY) tests/golden/make_contract_models.py

@@ -1,0 +1,1 @@
+"""One file per benchmark. Each is found by being here."""
