@@ -150,8 +150,10 @@ class FlatFile:
             self._origins[made.index] = source
         return self._reshapes[key]
 
-    def finish(self, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> bytes:
-        """The file. Keys are the names in the signature. A free size is 1 until the caller resizes the inputs."""
+    def finish(
+        self, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], first: Mapping[int, Sequence[int]]
+    ) -> bytes:
+        """The file. Keys are the names in the signature; `first`: shape of an input until the caller resizes it."""
         operators = self._needed({t.index for t in outputs.values()})
         used = {t.index for t in (*inputs.values(), *outputs.values())}
         used |= {t.index for o in operators for t in (*o.inputs, *o.outputs) if t is not None}
@@ -168,7 +170,10 @@ class FlatFile:
                 model.buffers.append(_AlignedBuffer(data=data))
             return buffers[data]
 
-        tensors = [self._packed(t, buffer(self._constants[t.index]) if t.index in self._constants else 0) for t in kept]
+        tensors = [
+            self._packed(t, buffer(self._constants[t.index]) if t.index in self._constants else 0, first.get(t.index))
+            for t in kept
+        ]
         codes: dict[tuple[str, int], int] = {}
         model.operatorCodes = []
         packed = []
@@ -221,9 +226,9 @@ class FlatFile:
                 wanted |= {t.index for t in operator.inputs if t is not None}
         return kept[::-1]
 
-    def _packed(self, tensor: Tensor, buffer: int) -> schema.TensorT:
+    def _packed(self, tensor: Tensor, buffer: int, first: Sequence[int] | None) -> schema.TensorT:
         tensor = self.tensors[tensor.index]
-        shape = [1 if d == FREE else d for d in tensor.shape]
+        shape = list(first or (1 if d == FREE else d for d in tensor.shape))
         made = schema.TensorT(shape, DTYPES[tensor.dtype], buffer, tensor.name, hasRank=True)
         if FREE in tensor.shape:
             made.shapeSignature = list(tensor.shape)

@@ -9,8 +9,9 @@ import onnx_ir as ir
 
 from edgekit.compile.target import Emitted
 from edgekit.compile.tflite import layout
-from edgekit.compile.tflite.axes import Axes, as_is
+from edgekit.compile.tflite.axes import Axes, arranged, as_is
 from edgekit.compile.tflite.dims import dims
+from edgekit.compile.tflite.first_sizes import first_sizes
 from edgekit.compile.tflite.flatfile import DTYPES, FREE, FlatFile, Tensor
 from edgekit.compile.tflite.forms import Form, Forms
 from edgekit.compile.tflite.lowering import Lower, Need, broken, dtype_of
@@ -83,7 +84,14 @@ class LiteRtTarget:
             step.row.emit(site)
             site.finish()
         outputs = self._outputs(graph.outputs, forms, {t.index for t, _ in inputs.values()})
-        data = file.finish({n: t for n, (t, _) in inputs.items()}, {n: t for n, (t, _) in outputs.items()})
+        sizes = first_sizes(model)
+        first = {
+            inputs[str(v.name)][0].index: arranged(
+                [d if isinstance(d, int) else sizes[d] for d in dims(v)], inputs[str(v.name)][1]
+            )
+            for v in graph.inputs
+        }
+        data = file.finish({n: t for n, (t, _) in inputs.items()}, {n: t for n, (t, _) in outputs.items()}, first)
         return Emitted(
             {FILE: data},
             tuple(_port(v, inputs[str(v.name)][1]) for v in graph.inputs),

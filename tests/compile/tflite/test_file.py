@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
 from edgekit.compile.target import Emitted
@@ -260,11 +261,23 @@ def test_free_sizes_are_kept_in_the_signature_and_follow_a_resize(writer: "Write
     emitted = writer.float32(model)
     tensor = parsed(emitted).subgraphs[0].tensors[0]
     assert tensor.shapeSignature.tolist() == [-1, -1, 6, 6]
+    assert tensor.shape.tolist() == [1, 32, 6, 6]
     assert emitted.inputs[0].shape == ("N", 6, "H", 6)
     for shape in ((1, 6, 3, 6), (3, 6, 11, 6)):
         feeds = {"x": RNG.standard_normal(shape).astype(np.float32)}
         got = writer.litert(emitted, feeds, "xnnpack").outputs["y"]
         np.testing.assert_allclose(got, writer.reference(model, feeds)["y"], atol=1e-5)
+
+
+@pytest.mark.parametrize(("kernel", "size"), [(3, 32), (40, 64)])
+def test_file_with_free_sizes_loads_as_it_is(writer: "Writer", kernel: int, size: int) -> None:
+    """Engines plan memory at once: a window larger than a size of 1 would make the file useless before any resize."""
+    model = writer.graph(
+        [node("MaxPool", "x", "y", kernel_shape=[kernel, kernel])], {"x": ("N", 6, "H", 6 * kernel)}, ["y"], {}
+    )
+    interpreter = Interpreter(model_content=writer.float32(model).files["model.tflite"])
+    interpreter.allocate_tensors()
+    assert interpreter.get_input_details()[0]["shape"].tolist() == [1, size, 6 * kernel, 6]
 
 
 REFUSED: list[tuple[str, Node, dict[str, object], dict[str, NDArray[np.generic]], str]] = [
