@@ -67,7 +67,7 @@ def _bring_down(node: ir.Node) -> None:
     for name, attribute in tuple(node.attributes.items()):
         if name in schema.attributes:
             continue
-        if attribute.value != ir.from_proto(newer.attributes[name].default_value).value:
+        if attribute.value != ir.serde.deserialize_attribute(newer.attributes[name].default_value).value:
             why = f"its attribute '{name}' of opset {node.version} does not exist in opset {CANONICAL_OPSET}"
             raise Unsupported(subject, why, REMEDY)
         del node.attributes[name]

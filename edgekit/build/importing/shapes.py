@@ -9,7 +9,6 @@ import onnx_ir.passes.common as passes
 from edgekit.build.importing.binding import NAMELESS
 from edgekit.build.importing.structure import all_graphs
 
-
 _LIKE_FIRST_INPUT: Final = ("GroupNormalization", "MeanVarianceNormalization")
 
 

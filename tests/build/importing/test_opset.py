@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,8 +36,8 @@ class Row:
     op: str
     opset: int
     shape: tuple[int, ...]
-    attributes: dict[str, object] = field(default_factory=dict)
-    weights: tuple[Array | None, ...] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    weights: tuple[Array | np.generic | None, ...] = ()
     outputs: int = 1
     kinds: tuple[int, ...] = ()
 
@@ -185,7 +186,7 @@ ROWS = (
 )
 
 
-def write(small: Callable[..., Path], row: Row, **more: object) -> Path:
+def write(small: Callable[..., Path], row: Row, **more: Any) -> Path:
     names = [f"w{i}" for i in range(len(row.weights))]
     inputs = ["x", *(n if w is not None else "" for n, w in zip(names, row.weights, strict=True))]
     outputs = [f"y{i}" for i in range(row.outputs)]
@@ -257,7 +258,7 @@ def test_too_old_opset_is_refused_by_number(small: Callable[..., Path], opset: i
 
 
 def test_newer_attribute_with_its_default_is_taken_and_another_refused(small: Callable[..., Path]) -> None:
-    def model(**attributes: object) -> Path:
+    def model(**attributes: Any) -> Path:
         node = helper.make_node("SpaceToDepth", ["x"], ["y"], "s2d", blocksize=2, **attributes)
         return small([node], inputs={"x": (1, 1, 4, 4)}, outputs=["y"], opset=28)
 
