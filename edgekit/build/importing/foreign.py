@@ -1,37 +1,71 @@
-"""Model formats that are not read: each refused with the command that turns it into one that is."""
+"""Model formats that are not taken: each is refused with the command that converts it to one that is.
 
+A row per format, told apart by the file's name and, for folders, by what is in them. Nothing is ever converted here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from edgekit.core.errors import BadInput, Unsupported
 
-_TF2ONNX: Final = "python -m tf2onnx.convert {how} {path} --output model.onnx --opset 17"
-_BY_SUFFIX: Final = {
-    ".pb": ("a TensorFlow graph", _TF2ONNX.format(how="--graphdef", path="{path} --inputs IN:0 --outputs OUT:0")),
-    ".h5": ("a Keras model", _TF2ONNX.format(how="--keras", path="{path}")),
-    ".keras": ("a Keras model", "keras' model.export('model.onnx', format='onnx')"),
-    ".hdf5": ("a Keras model", _TF2ONNX.format(how="--keras", path="{path}")),
-    ".pt": ("a PyTorch checkpoint, weights without a graph", "give file.py:factory, or torch.onnx.export(…)"),
-    ".pth": ("a PyTorch checkpoint, weights without a graph", "give file.py:factory, or torch.onnx.export(…)"),
-    ".safetensors": ("weights without a graph", "give file.py:factory that loads them, or torch.onnx.export(…)"),
-    ".pdmodel": ("a Paddle model", "paddle2onnx --model_dir DIR --model_filename {path} --save_file model.onnx"),
-    ".xml": ("an OpenVINO model", "give the ONNX file that it was converted from"),
-    ".mlmodel": ("a Core ML model", "give the ONNX or PyTorch model that it was converted from"),
-    ".caffemodel": ("a Caffe model", "export it to ONNX"),
-    ".engine": ("a compiled TensorRT plan", "give the ONNX file that it was built from"),
-    ".ekb": ("an edgekit bundle, built already", "edgekit inspect {path}"),
-}
-TAKEN: Final = ".onnx, .tflite, .pt2 or file.py:factory"
+TAKEN: Final = ".onnx, .pt2, file.py:factory or .tflite"
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What it is called, how it is known, and how to convert it (`{path}` is the model's)."""
+
+    name: str
+    is_it: Callable[[Path], bool]
+    remedy: str
+
+
+def _named(*suffixes: str) -> Callable[[Path], bool]:
+    return lambda path: path.suffix.lower() in suffixes
+
+
+_FORMATS: Final = (
+    _Format(
+        "a TensorFlow SavedModel",
+        lambda path: (path / "saved_model.pb").is_file() or path.name == "saved_model.pb",
+        "pip install tf2onnx, then python -m tf2onnx.convert --saved-model {folder} --opset 17 --output model.onnx",
+    ),
+    _Format(
+        "a frozen TensorFlow graph",
+        _named(".pb", ".pbtxt"),
+        "pip install tf2onnx, then python -m tf2onnx.convert --graphdef {path} --inputs INPUT:0 --outputs OUTPUT:0 "
+        "--opset 17 --output model.onnx",
+    ),
+    _Format(
+        "a Keras model",
+        _named(".keras", ".h5", ".hdf5"),
+        "in Python: keras.saving.load_model('{path}').export('model.onnx', format='onnx')",
+    ),
+    _Format(
+        "a PyTorch checkpoint (weights without the network)",
+        _named(".pt", ".pth", ".ckpt", ".bin", ".safetensors"),
+        "in Python: torch.export.save(torch.export.export(net.eval(), inputs), 'model.pt2'); or give file.py:factory",
+    ),
+    _Format(
+        "an OpenVINO model", _named(".xml", ".blob"), "export the network that it was made from to ONNX with opset 17"
+    ),
+    _Format("a TensorRT engine", _named(".engine", ".plan", ".trt"), "give the ONNX file that it was built from"),
+    _Format("a Core ML model", _named(".mlmodel", ".mlpackage"), "export the network that it was made from to ONNX"),
+    _Format("an ONNX Runtime model", _named(".ort"), "give the ONNX file that it was made from"),
+    _Format("a Paddle model", _named(".pdmodel", ".pdiparams"), "pip install paddle2onnx, then paddle2onnx --help"),
+)
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raises `Unsupported` for a known other format, `BadInput` for a folder that holds no model; else returns."""
+    """Raises `Unsupported` naming the format and its conversion, `BadInput` for any other folder; else does nothing."""
+    if not path.exists():
+        return
+    for each in _FORMATS:
+        if each.is_it(path):
+            folder = path if path.is_dir() else path.parent
+            remedy = each.remedy.format(path=path, folder=folder)
+            raise Unsupported(str(path), f"{each.name} is not taken ({TAKEN} is)", remedy)
     if path.is_dir():
-        if (path / "saved_model.pb").is_file():
-            remedy = _TF2ONNX.format(how="--saved-model", path=path)
-            raise Unsupported(str(path), "a TensorFlow SavedModel, which is not read", remedy)
-        raise BadInput(str(path), "a folder, where a model file is wanted", f"give {TAKEN}")
-    known = _BY_SUFFIX.get(path.suffix.lower())
-    if known is not None and path.exists():
-        kind, remedy = known
-        raise Unsupported(str(path), f"{kind}, which is not read", remedy.format(path=path))
+        raise BadInput(str(path), "a folder that holds no model of a known kind", f"give a {TAKEN}")
