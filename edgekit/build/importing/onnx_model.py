@@ -1,5 +1,6 @@
 """ONNX in, canonical graph out: the stages of importing in reading order; each is a module of its own."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -63,11 +64,10 @@ def import_proto(
 
 
 def canonicalize(model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
-    """The rewriting of `edgekit.build.rewrite`."""
-    import importlib.util
-
-    if importlib.util.find_spec("edgekit.build.rewrite") is None:
+    """The rewriting of `edgekit.build.rewrite`, where it is installed."""
+    try:
+        rewrite = importlib.import_module("edgekit.build.rewrite").canonicalize
+    except (ImportError, AttributeError):
         return model, ()
-    from edgekit.build.rewrite import canonicalize as rewrite
-
-    return rewrite(model)
+    rewritten, notes = rewrite(model)
+    return rewritten, tuple(notes)

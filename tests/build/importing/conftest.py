@@ -121,7 +121,9 @@ def equals_original(
             assert g.dtype == w.dtype
             if w.dtype.kind == "f":
                 size = float(np.abs(w).max(initial=0)) + 1e-9
-                np.testing.assert_allclose(g, w, atol=1e-5 * size, rtol=0, err_msg=port.name)
+                np.testing.assert_allclose(
+                    g.astype(np.float64), w.astype(np.float64), atol=1e-5 * size, rtol=0, err_msg=port.name
+                )
             else:
                 np.testing.assert_array_equal(g, w, err_msg=port.name)
         return imported

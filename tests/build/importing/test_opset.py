@@ -186,7 +186,7 @@ ROWS = (
 )
 
 
-def write(small: Callable[..., Path], row: Row, **more: Any) -> Path:
+def write(small: Callable[..., Path], row: Row) -> Path:
     names = [f"w{i}" for i in range(len(row.weights))]
     inputs = ["x", *(n if w is not None else "" for n, w in zip(names, row.weights, strict=True))]
     outputs = [f"y{i}" for i in range(row.outputs)]
@@ -197,7 +197,6 @@ def write(small: Callable[..., Path], row: Row, **more: Any) -> Path:
         outputs=list(zip(outputs, kinds, strict=True)),
         weights={n: np.asarray(w) for n, w in zip(names, row.weights, strict=True) if w is not None},
         opset=row.opset,
-        **more,
     )
 
 
@@ -258,8 +257,8 @@ def test_too_old_opset_is_refused_by_number(small: Callable[..., Path], opset: i
 
 
 def test_newer_attribute_with_its_default_is_taken_and_another_refused(small: Callable[..., Path]) -> None:
-    def model(**attributes: Any) -> Path:
-        node = helper.make_node("SpaceToDepth", ["x"], ["y"], "s2d", blocksize=2, **attributes)
+    def model(mode: str) -> Path:
+        node = helper.make_node("SpaceToDepth", ["x"], ["y"], "s2d", blocksize=2, mode=mode)
         return small([node], inputs={"x": (1, 1, 4, 4)}, outputs=["y"], opset=28)
 
     assert import_model(model(mode="DCR")).model.graph.node(0).attributes.keys() == {"blocksize"}
