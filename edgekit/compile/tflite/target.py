@@ -1,6 +1,6 @@
 """The LiteRT target: a canonical graph to one `model.tflite`, float or int8."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
@@ -19,7 +19,7 @@ from edgekit.compile.tflite.plan import plan
 from edgekit.compile.tflite.site import Site
 from edgekit.compile.tflite.table import ROWS
 from edgekit.core.artifact import Port
-from edgekit.core.errors import Refusal, RuntimeRefuses
+from edgekit.core.errors import Refusal, RuntimeRefuses, Unsupported
 from edgekit.quantize.quantized import QuantizedModel
 
 FILE: Final = "model.tflite"
@@ -28,11 +28,13 @@ FILE: Final = "model.tflite"
 class LiteRtTarget:
     """Implements `edgekit.compile.target.Target`."""
 
-    name: Final = "litert"
+    name = "litert"
 
     def refusals(self, model: ir.Model) -> tuple[Refusal, ...]:
         """Each node that no row of the operator table takes, with the condition that it breaks."""
-        return tuple(found for node in model.graph if (found := self._refusal(node)) is not None)
+        ports = (_untyped(self.name, value) for value in model.graph.inputs)
+        nodes = (self._refusal(node) for node in model.graph)
+        return tuple(found for found in (*ports, *nodes) if found is not None)
 
     def emit_float(self, model: ir.Model) -> Emitted:
         """One float file. Raises `RuntimeRefuses`."""
@@ -73,43 +75,62 @@ class LiteRtTarget:
         file = FlatFile()
         file.reserve([str(v.name) for v in (*graph.inputs, *graph.outputs)])
         forms = Forms(file)
-        inputs = {}
-        for value in graph.inputs:
-            axes = chosen.inputs[str(value.name)]
-            tensor = file.rename(forms.declare(value, axes, None), str(value.name))
-            forms.put(value, Form(axes, tensor))
-            inputs[str(value.name)] = (tensor, axes)
+        inputs = _inputs(graph.inputs, chosen.inputs, forms)
         for step in plan(graph, rows, chosen.frames, quantized):
             site = Site(step, forms, quantized)
             step.row.emit(site)
             site.finish()
-        outputs = self._outputs(graph.outputs, forms, {t.index for t, _ in inputs.values()})
-        sizes = first_sizes(model)
-        first = {
-            inputs[str(v.name)][0].index: arranged(
-                [d if isinstance(d, int) else sizes[d] for d in dims(v)], inputs[str(v.name)][1]
-            )
-            for v in graph.inputs
-        }
-        data = file.finish({n: t for n, (t, _) in inputs.items()}, {n: t for n, (t, _) in outputs.items()}, first)
-        return Emitted(
-            {FILE: data},
-            tuple(_port(v, inputs[str(v.name)][1]) for v in graph.inputs),
-            tuple(_port(v, outputs[str(v.name)][1]) for v in graph.outputs),
+        outputs = _outputs(graph.outputs, forms, inputs)
+        data = file.finish(
+            {name: form.tensor for name, form in inputs.items()},
+            {name: form.tensor for name, form in outputs.items()},
+            _first_shapes(model, inputs),
         )
+        return Emitted({FILE: data}, _ports(graph.inputs, inputs), _ports(graph.outputs, outputs))
 
-    def _outputs(self, values: Sequence[ir.Value], forms: Forms, taken: set[int]) -> dict[str, tuple[Tensor, Axes]]:
-        """A tensor of its own for every output, under the model's name."""
-        found: dict[str, tuple[Tensor, Axes]] = {}
-        taken = set(taken)
-        for value in values:
-            form = forms.get(value, layout.port_orders(value), None)
-            tensor = form.tensor
-            if tensor.index in taken or forms.file.is_constant(tensor):
-                tensor = _copy(forms.file, tensor)
-            taken.add(tensor.index)
-            found[str(value.name)] = (forms.file.rename(tensor, str(value.name)), form.axes)
-        return found
+
+def _inputs(values: Sequence[ir.Value], orders: Mapping[str, Axes], forms: Forms) -> dict[str, Form]:
+    found = {}
+    for value in values:
+        name = str(value.name)
+        tensor = forms.file.rename(forms.declare(value, orders[name], None), name)
+        found[name] = Form(orders[name], tensor)
+        forms.put(value, found[name])
+    return found
+
+
+def _outputs(values: Sequence[ir.Value], forms: Forms, inputs: Mapping[str, Form]) -> dict[str, Form]:
+    """A tensor of its own for every output, under the model's name."""
+    taken = {form.tensor.index for form in inputs.values()}
+    found = {}
+    for value in values:
+        form = forms.get(value, layout.port_orders(value), None)
+        tensor = form.tensor
+        if tensor.index in taken or forms.file.is_constant(tensor):
+            tensor = _copy(forms.file, tensor)
+        taken.add(tensor.index)
+        found[str(value.name)] = Form(form.axes, forms.file.rename(tensor, str(value.name)))
+    return found
+
+
+def _first_shapes(model: ir.Model, inputs: Mapping[str, Form]) -> dict[int, tuple[int, ...]]:
+    """Shapes of the file's inputs until the caller resizes them."""
+    sizes = first_sizes(model)
+    found = {}
+    for value in model.graph.inputs:
+        form = inputs[str(value.name)]
+        shape = [d if isinstance(d, int) else sizes[d] for d in dims(value)]
+        found[form.tensor.index] = arranged(shape, form.axes)
+    return found
+
+
+def _ports(values: Sequence[ir.Value], forms: Mapping[str, Form]) -> tuple[Port, ...]:
+    ports = []
+    for value in values:
+        axes = forms[str(value.name)].axes
+        as_model = axes == as_is(len(axes))
+        ports.append(Port(str(value.name), dtype_of(value), dims(value), None if as_model else axes))
+    return tuple(ports)
 
 
 def select(node: ir.Node) -> Lower | tuple[str, str]:
@@ -125,6 +146,18 @@ def select(node: ir.Node) -> Lower | tuple[str, str]:
             return row
         reasons.append((found[1], found[0].remedy))
     return reasons[-1]  # later rows are the more general ones
+
+
+def _untyped(runtime: str, value: ir.Value) -> Refusal | None:
+    """An input of a type that no file can hold, or of unknown rank."""
+    try:
+        dims(value)
+        reason = None if dtype_of(value) in DTYPES else f"'{value.name}' has type {dtype_of(value)}"
+    except Unsupported as unknown:
+        reason = unknown.why
+    if reason is None:
+        return None
+    return Refusal(runtime, str(value.name), "input", reason, "cast it before export, or bind its shape")
 
 
 def _typed(node: ir.Node) -> str | None:
@@ -150,10 +183,6 @@ def _copy(file: FlatFile, tensor: Tensor) -> Tensor:
     begin, size = (file.constant(n, np.full(rank, v, np.int32)) for n, v in (("begin", 0), ("size", FREE)))
     file.operator("SLICE", [tensor, begin, size], [made], schema.SliceOptionsT())
     return made
-
-
-def _port(value: ir.Value, axes: Axes) -> Port:
-    return Port(str(value.name), dtype_of(value), dims(value), None if axes == as_is(len(axes)) else axes)
 
 
 TARGET: Final = LiteRtTarget()

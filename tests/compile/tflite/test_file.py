@@ -310,6 +310,13 @@ def test_refusal_names_node_operator_and_reason(
         writer.float32(model)
 
 
+def test_input_of_a_type_that_no_file_holds_is_refused_by_name(writer: "Writer") -> None:
+    model = writer.graph([conv("x", "y")], X, ["y"], {"w": W})
+    model.graph.input.append(onnx.helper.make_tensor_value_info("labels", onnx.TensorProto.STRING, [2]))
+    (found,) = TARGET.refusals(ir.from_proto(model))
+    assert (found.node, found.op) == ("labels", "input")
+
+
 def test_table_of_operators_is_the_compilers_own() -> None:
     rows = TARGET.supported_operators()
     assert len({op for op, _, _ in rows}) >= 85
