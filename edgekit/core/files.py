@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -66,6 +65,8 @@ def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     Raises `EnvironmentFault` where the disk is full, the folder is missing or may not be written to. An interrupt or
     any other exception leaves the old file as it was.
     """
+    import tempfile  # slow to import, and a device seldom writes
+
     path = Path(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)

@@ -2,27 +2,22 @@
 
 Each step is a row of the table at the end: from a size it says where the resized picture lies in its frame (`place`),
 a pure function. Pillow does the resampling, so the filter is part of the contract: bilinear, bicubic, lanczos and box
-are antialiased when they shrink.
+are antialiased when they shrink. It is imported where pixels are touched: a device that feeds arrays never loads it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from edgekit.core.errors import BadInput
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 Filter = Literal["bilinear", "bicubic", "lanczos", "box", "nearest"]
-FILTERS: Final[dict[Filter, Image.Resampling]] = {
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-    "box": Image.Resampling.BOX,
-    "nearest": Image.Resampling.NEAREST,
-}
 FRAME_PIXELS_LIMIT: Final = 50_000_000
 
 
@@ -195,11 +190,25 @@ def geometry_of(steps: Sequence[Step], height: int, width: int) -> Geometry:
     return geometry
 
 
-def apply_step(step: Step, image: Image.Image) -> Image.Image:
-    """The picture after one step; same mode."""
+def fit(picture: NDArray[np.uint8], steps: Sequence[Step], *, is_gray: bool = False) -> NDArray[np.uint8]:
+    """The pixels [H, W, 3], or [H, W] where gray is asked for, after all steps."""
+    from PIL import Image
+
+    image = Image.fromarray(picture)
+    if is_gray:
+        image = image.convert("L")
+    for step in steps:
+        image = _fit_step(step, image)
+    return np.asarray(image)
+
+
+def _fit_step(step: Step, image: "Image.Image") -> "Image.Image":
+    from PIL import Image
+
     placed = step.place(image.height, image.width)
     if (placed.height, placed.width) != (image.height, image.width):
-        image = image.resize((placed.width, placed.height), FILTERS[getattr(step, "filter", "bilinear")])
+        chosen: Filter = getattr(step, "filter", "bilinear")
+        image = image.resize((placed.width, placed.height), Image.Resampling[chosen.upper()])
     if placed == Placement.whole(placed.height, placed.width):
         return image
     fill = getattr(step, "fill", 0)

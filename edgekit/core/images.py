@@ -9,15 +9,17 @@ import io
 import struct
 import zlib
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
 
 from edgekit.core.errors import BadInput
 from edgekit.core.files import open_input
 from edgekit.core.png import SIGNATURE, check_png, png_header
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MAX_PIXELS: Final = 50_000_000
 MAX_FILE_BYTES: Final = 1 << 29
@@ -25,14 +27,14 @@ FORMATS: Final = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF", "PPM")
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif", ".ppm", ".pgm")
 
 _ORIENTATION: Final = 0x0112
-_UPRIGHT: Final = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
+_UPRIGHT: Final = {  # what turns a stored picture upright, in Pillow's words
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
 }
 _WIDE_MODES: Final = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
 # What Pillow's decoders were seen to raise on damaged files; anything else is a bug and keeps its traceback.
@@ -69,6 +71,8 @@ def decode_image(
 
 
 def _decode(file: BinaryIO, name: str, max_pixels: int, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
+    from PIL import Image, UnidentifiedImageError
+
     head = file.read(32)
     if not head:
         raise _no_image(name, "the file is empty")
@@ -94,7 +98,9 @@ def _decode(file: BinaryIO, name: str, max_pixels: int, value_range: tuple[float
         raise _damaged(name, error) from error
 
 
-def _upright_rgb(image: Image.Image, name: str, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
+def _upright_rgb(image: "Image.Image", name: str, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
+    from PIL import Image
+
     turn = _UPRIGHT.get(_orientation(image))
     if image.mode in _WIDE_MODES or (value_range is not None and image.mode == "L"):
         image = Image.fromarray(_eight_bits(image, name, value_range))
@@ -104,11 +110,11 @@ def _upright_rgb(image: Image.Image, name: str, value_range: tuple[float, float]
     if image.mode != "RGB":
         image = image.convert("RGB")
     if turn is not None:
-        image = image.transpose(turn)
+        image = image.transpose(Image.Transpose[turn])
     return np.array(image)
 
 
-def _eight_bits(image: Image.Image, name: str, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
+def _eight_bits(image: "Image.Image", name: str, value_range: tuple[float, float] | None) -> NDArray[np.uint8]:
     """A single-channel picture brought to 0..255 by its declared range, or by the whole range of 16 bits."""
     values = np.asarray(image)
     if value_range is None:
@@ -122,7 +128,7 @@ def _eight_bits(image: Image.Image, name: str, value_range: tuple[float, float] 
     return levels
 
 
-def _orientation(image: Image.Image) -> int:
+def _orientation(image: "Image.Image") -> int:
     """The EXIF orientation, 1 where there is none or the block is broken (on which Pillow warns or raises).
 
     A TIFF is turned by Pillow itself while it loads. Layout: Exif 2.32, 4.6.2 (TIFF 6.0 image file directory).

@@ -12,10 +12,9 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from edgekit.core.errors import BadInput
-from edgekit.core.geometry import Geometry, Step, apply_step, check_step, geometry_of
+from edgekit.core.geometry import Geometry, Step, check_step, fit, geometry_of
 from edgekit.core.images import MAX_PIXELS, decode_image
 from edgekit.core.record import Plain, from_plain, to_plain
 from edgekit.core.toml import dump_toml, parse_toml, read_toml
@@ -97,12 +96,7 @@ class Preprocess:
         picture = self.decode(image, max_pixels=max_pixels)
         self.geometry(*picture.shape[:2])  # refuses absurd sizes before memory is taken
         if self.steps or self.colour == "gray":
-            held = Image.fromarray(picture)
-            if self.colour == "gray":
-                held = held.convert("L")
-            for step in self.steps:
-                held = apply_step(step, held)
-            picture = np.asarray(held)
+            picture = fit(picture, self.steps, is_gray=self.colour == "gray")
         if picture.ndim == 2:
             picture = picture[:, :, None]
         return np.ascontiguousarray(picture[:, :, ::-1]) if self.colour == "bgr" else picture

@@ -3,7 +3,6 @@
 import io
 import math
 import struct
-import zipfile
 import zlib
 from collections.abc import Mapping
 from typing import Final
@@ -15,20 +14,14 @@ from edgekit.core.errors import BadInput
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _NUMERIC: Final = "biufc"
-# What zipfile raises on damaged archives, found by altering bytes at random.
-_ARCHIVE_ERRORS: Final = (
-    zipfile.BadZipFile,
-    EOFError,
-    OSError,
-    RuntimeError,  # NotImplementedError too
-    ValueError,
-    struct.error,
-    zlib.error,
-)
+# What zipfile raises on damaged archives beside its own error, found by altering bytes at random.
+_ARCHIVE_ERRORS: Final = (EOFError, OSError, RuntimeError, ValueError, struct.error, zlib.error)
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """An uncompressed `.npz` with its members in the mapping's order and fixed dates. Numeric arrays only."""
+    import zipfile  # only where golden samples are read or written
+
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -43,6 +36,8 @@ def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
 
 def unpack_arrays(raw: bytes, *, where: str, limit: int = 1 << 30) -> dict[str, NDArray[np.generic]]:
     """The arrays of an `.npz` by name. Raises `BadInput` for anything else, objects, more than `limit` bytes."""
+    import zipfile
+
     arrays: dict[str, NDArray[np.generic]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -58,7 +53,7 @@ def unpack_arrays(raw: bytes, *, where: str, limit: int = 1 << 30) -> dict[str, 
                 if name in arrays:
                     raise BadInput(where, f"the array '{name}' stands twice in it", "keep one of them")
                 arrays[name] = unpack_array(content, where=f"{where}, array '{name}'")
-    except _ARCHIVE_ERRORS as error:
+    except (zipfile.BadZipFile, *_ARCHIVE_ERRORS) as error:
         raise BadInput(where, f"not a readable .npz: {error}", "write it with numpy.savez") from error
     return arrays
 

@@ -4,7 +4,6 @@ Only what our records need: strings, numbers, truth values, lists, tables, lists
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
@@ -34,6 +33,8 @@ def dump_toml(table: Mapping[str, Plain]) -> str:
 
 def parse_toml(text: str, *, where: str) -> dict[str, Plain]:
     """The table in the text. Raises `BadInput` naming `where` and the line."""
+    import tomllib  # a device that reads bundles only has no use for it
+
     try:
         return cast(dict[str, Plain], tomllib.loads(text))
     except (ValueError, RecursionError) as error:
