@@ -8,15 +8,17 @@ from functools import reduce
 from typing import Final
 
 import ai_edge_litert.schema_py_generated as schema
+import numpy as np
 import onnx_ir as ir
 
 from edgekit.compile.tflite.axes import arranged
-from edgekit.compile.tflite.dims import dims, static
+from edgekit.compile.tflite.dims import dims, rank, static
 from edgekit.compile.tflite.flatfile import Tensor
 from edgekit.compile.tflite.forms import convert
 from edgekit.compile.tflite.lowering import Lower, Need, at_most, dtype_of, dtypes, number_is
 from edgekit.compile.tflite.site import Site
 from edgekit.compile.tflite.views import ELEMENTWISE
+from edgekit.quantize.canonical import constant
 
 Options = Callable[..., object]
 
@@ -24,10 +26,10 @@ Options = Callable[..., object]
 def operand(site: Site, index: int) -> Tensor:
     """Input `index`, aligned with the frame: axes that broadcasting adds become sizes of 1 unless they are in front."""
     x = site.x(index)
-    rank, full = len(x.shape), len(site.frame)
-    if rank in (0, full):
+    full = len(site.frame)
+    if len(x.shape) in (0, full):
         return x
-    extra = full - rank
+    extra = full - len(x.shape)
     shape = arranged((*(1,) * extra, *static(site.dims(index))), site.frame)
     return x if shape[:extra] == (1,) * extra and shape[extra:] == x.shape else site.reshape(x, shape)
 
@@ -70,6 +72,29 @@ def requantized(site: Site, x: Tensor, like: Tensor) -> Tensor:
     return same
 
 
+def power(site: Site) -> None:
+    """A square is a product and a power of 1/2 a root: kernels that delegates take. A constant may be of any type."""
+    exponent = _one_exponent(site.node)
+    if exponent is None:
+        site.op("POW", [operand(site, 0), operand(site, 1)], site.y(), schema.PowOptionsT())
+        return
+    x = site.x()
+    if exponent == 2:
+        site.op("MUL", [x, x], site.y(), schema.MulOptionsT())
+    elif exponent == 0.5 and x.dtype == "float32":
+        site.op("SQRT", [x], site.y())
+    else:
+        site.op("POW", [x, site.const(np.asarray(exponent, x.dtype), "exponent")], site.y(), schema.PowOptionsT())
+
+
+def _one_exponent(node: ir.Node) -> float | None:
+    """The exponent if it is one constant number that does not add axes."""
+    array = constant(node.inputs[1])
+    if array is None or array.size != 1 or array.ndim > rank(node.inputs[0]):
+        return None
+    return float(np.asarray(array, np.float64).reshape(()))
+
+
 def where(site: Site) -> None:
     """Condition, then, else."""
     site.op("SELECT_V2", [operand(site, i) for i in range(3)], site.y(), schema.SelectV2OptionsT())
@@ -86,11 +111,16 @@ def _same_shape(node: ir.Node) -> str | None:
 
 
 def _one_type(node: ir.Node) -> str | None:
+    exponent, base = _one_exponent(node), dtype_of(node.inputs[0])
+    if exponent is not None and (base == "float32" or exponent == int(exponent)):
+        return None
     found = [dtype_of(v) for v in node.inputs]
     return None if len(set(found)) == 1 else f"its operands are {' and '.join(found)}"
 
 
-_SAME_TYPES: Final = Need("operands of one type", _one_type, "cast the exponent to the type of the base")
+_SAME_TYPES: Final = Need(
+    "operands of one type, or one constant exponent", _one_type, "cast the exponent to the type of the base"
+)
 NUMBERS: Final = dtypes("float32", "int32", "int64")
 _SHORT: Final = dtypes("float32", "int32")
 _BOOL: Final = (dtypes("bool"), at_most(4))
@@ -113,7 +143,7 @@ ROWS: Final = (
     Lower("Sub", _SUB, ELEMENTWISE, (NUMBERS, at_most(5)), (), True),
     Lower("Mul", _MUL, ELEMENTWISE, (NUMBERS, at_most(6)), (), True),
     Lower("Div", _DIV, ELEMENTWISE, (_SHORT, at_most(5)), None, True),
-    Lower("Pow", binary("POW", schema.PowOptionsT), ELEMENTWISE, (_SHORT, at_most(4), _SAME_TYPES)),
+    Lower("Pow", power, ELEMENTWISE, (_SHORT, at_most(4), _SAME_TYPES)),
     Lower("Mod", binary("FLOOR_MOD", schema.FloorModOptionsT), ELEMENTWISE, _INTEGERS),
     Lower("Min", _MIN, ELEMENTWISE, _EXTREMES, ()),
     Lower("Max", _MAX, ELEMENTWISE, _EXTREMES, ()),

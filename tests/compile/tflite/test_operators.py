@@ -248,7 +248,11 @@ ELEMENTWISE = [
     ),
     Case("Div", {"a": normal(*CUBE), "b": np.abs(normal(*CUBE)) + f32(0.5)}),
     Case("Pow", {"a": np.abs(normal(*CUBE)), "b": normal(*CUBE)}, int8=False),
-    Case("Pow", {"a": np.abs(normal(*CUBE))}, {"two": f32(2)}),
+    *(
+        Case("Pow", {"a": np.abs(normal(*CUBE))}, {"e": e}, note=f"-{e.dtype}{e.reshape(())}")
+        for e in (f32(2), f32(0.5), f32([3]), i64(2), f32(-1.5))
+        if e.size
+    ),
     *(
         Case(op, {"a": normal(*a), "b": normal(*b)}, note=f"{a}{b}")
         for op in ("Add", "Mul", "Sub")
