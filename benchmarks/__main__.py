@@ -66,7 +66,7 @@ def run_all(chosen: Sequence[Benchmark], options: Namespace) -> int:
             code = _MISSED
         if not world.is_quick:
             record.keep()
-            tables.RESULTS.write_text(tables.results(kept_records()), encoding="utf-8")
+            tables.write_pages(kept_records())
     if options.json:
         options.json.write_text(json.dumps([r.to_plain() for r in records], indent=1) + "\n", encoding="utf-8")
     return code

@@ -22,7 +22,7 @@ class Figure:
     """One measured number. `name` is a path ("lite0/litert/kl") that stays the same from run to run.
 
     `bar`: what it must reach, in the direction of `better`; None: shown and watched only. `low`, `high`: its spread
-    (95 % bounds, or least and most). `unit`: a key of `baseline.NOISE`. `note`: what a reader must know besides.
+    (95 % bounds, or least and most). `unit`: see `baseline.NOISE`. `note`: what a reader must know besides.
     """
 
     name: str

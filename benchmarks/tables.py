@@ -1,15 +1,26 @@
-"""RESULTS.md: every figure that is kept, against its bar. Written by the runner; never edited by hand."""
+"""RESULTS.md: every figure that is kept, against its bar. PEERS.md: who competes, side by side.
 
-from collections.abc import Iterator, Sequence
+Both are written by the runner and never edited by hand.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.bench import Figure
 from benchmarks.records import Record
 
-RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+FOLDER: Final = Path(__file__).parent
 NOTICE: Final = "<!-- written by `python -m benchmarks run`; edit the benchmarks instead -->\n"
 _SIGNS: Final = {"lower": "≤", "higher": "≥"}
+
+
+def write_pages(records: Sequence[Record]) -> None:
+    """RESULTS.md, and the pages of the benchmarks that have one of their own."""
+    (FOLDER / "RESULTS.md").write_text(results(records), encoding="utf-8")
+    for name, (file, page) in PAGES.items():
+        if mine := [each for each in records if each.benchmark == name]:
+            (FOLDER / file).write_text(page(mine), encoding="utf-8")
 
 
 def results(records: Sequence[Record]) -> str:
@@ -44,7 +55,11 @@ def _section(record: Record) -> Iterator[str]:
     rows = [
         (f.name, number(f), bar(f), {None: "", True: "yes", False: "**no**"}[f.is_met], spread(f), f.note)
         for f in record.figures
+        if f.bar is not None or record.benchmark not in PAGES
     ]
+    if record.benchmark in PAGES:
+        yield f"All figures: [{PAGES[record.benchmark][0]}]({PAGES[record.benchmark][0]})."
+        yield ""
     yield from table(("figure", "is", "bar", "met", "spread", "note"), rows)
     for skipped in record.skipped:
         yield ""
@@ -74,3 +89,46 @@ def bar(figure: Figure) -> str:
 def spread(figure: Figure) -> str:
     """Its bounds; empty where there are none."""
     return "" if figure.low is None or figure.high is None else f"{figure.low:.4g} to {figure.high:.4g}"
+
+
+def peers(records: Sequence[Record]) -> str:
+    """One table per CPU class and model: a row per runtime and quantizer."""
+    lines = [NOTICE, "# edgekit and other quantizers", ""]
+    for record in records:
+        cells: dict[str, dict[tuple[str, str], dict[str, Figure]]] = {}
+        for figure in record.figures:
+            model, runtime, who, what = figure.name.split("/")
+            cells.setdefault(model, {}).setdefault((runtime, who), {})[what] = figure
+        for model, rows in cells.items():
+            lines += [f"## {model} on {record.cpu_class}", "", _circumstances(record), ""]
+            body = [
+                (runtime, who, *(_cell(found, what) for what in _COLUMNS)) for (runtime, who), found in rows.items()
+            ]
+            lines += [*table(("runtime", "by", *_COLUMNS.values()), body), ""]
+        lines += [f"Skipped: {each.name}: {each.why}.\n" for each in record.skipped]
+    return "\n".join(lines)
+
+
+def _circumstances(record: Record) -> str:
+    return f"Commit {record.commit}, {record.cpu}, one thread, the same photos and the same run for all."
+
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "kl": "mean KL to float",
+    "agreement": "agreement",
+    "top1": "top-1 %",
+    "ms": "ms",
+    "kl-over-best-peer": "KL over the best of theirs (≤ 0.9)",
+    "speed-over-fastest-peer": "speed over the fastest of theirs (≥ 0.95)",
+}
+
+
+def _cell(found: Mapping[str, Figure], what: str) -> str:
+    figure = found.get(what)
+    if figure is None:
+        return ""
+    value = f"{figure.value:.4f}" if what in ("kl", "agreement") else f"{figure.value:.2f}"
+    return f"**{value}**" if figure.is_met is False else value
+
+
+PAGES: Final[Mapping[str, tuple[str, Callable[[Sequence[Record]], str]]]] = {"peers": ("PEERS.md", peers)}
