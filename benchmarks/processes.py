@@ -24,7 +24,7 @@ class Failed(Exception):
 
 
 def cost(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
-    """Run it in the repository's root, with more in its environment. Raises `Failed` with the last line that it printed."""
+    """Run it in the repository's root, with more in its environment. Raises `Failed` with the last line printed."""
     with tempfile.TemporaryFile() as output:
         start = time.perf_counter()
         process = subprocess.Popen(
