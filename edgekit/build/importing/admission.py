@@ -6,7 +6,7 @@ from typing import Final
 import onnx
 import onnx_ir as ir
 
-from edgekit.build.importing.structure import all_nodes
+from edgekit.build.importing.structure import DEFAULT_DOMAINS, all_nodes
 from edgekit.core.errors import BadInput, Unsupported
 from edgekit.quantize.canonical import constant, integer
 
@@ -15,11 +15,15 @@ NEWEST_OPSET: Final = 28
 EVALUATE: Final = "export in inference mode (PyTorch: model.eval() before the export)"
 
 
-def admit_opset(imports: dict[str, int], label: str) -> None:
-    """Raises `Unsupported` naming the opset and the range that is taken, `BadInput` where none is named."""
-    opset = imports.get("")
+def admit_opset(imports: Iterable[onnx.OperatorSetIdProto], label: str) -> int:
+    """The opset of the default domain.
+
+    Raises `Unsupported` naming the opset and the range that is taken, `BadInput` where none is named.
+    """
+    by_domain = {entry.domain: entry.version for entry in imports}
+    opset = next((by_domain[domain] for domain in DEFAULT_DOMAINS if domain in by_domain), None)
     if opset is None:
-        other = ", ".join(sorted(imports)) or "none"
+        other = ", ".join(sorted(by_domain)) or "none"
         raise BadInput(label, f"names no opset of the default domain (only: {other})", "export the model again")
     newest = min(NEWEST_OPSET, onnx.defs.onnx_opset_version())
     if opset > newest:
@@ -28,6 +32,7 @@ def admit_opset(imports: dict[str, int], label: str) -> None:
     if opset < OLDEST_OPSET:
         why = f"opset {opset} is older than {OLDEST_OPSET}, the oldest that is taken"
         raise Unsupported(label, why, f"export with opset {OLDEST_OPSET} or newer, or use onnx.version_converter")
+    return int(opset)
 
 
 def admit_operators(model: ir.Model) -> None:

@@ -21,6 +21,8 @@ from edgekit.core.files import input_fault, read_input
 REMEDY: Final = "give the .onnx file as it was exported"
 _TEXT_PROBE: Final = 512
 _PRINTABLE: Final = 0.97
+_TYPED: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+_COMPLEX: Final = (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128)  # two numbers each
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,13 @@ def _external(tensor: onnx.TensorProto, model: Path) -> bytes:
 
 def _inside(model: Path, location: str, subject: str) -> Path:
     """The real path of a location; raises `BadInput` where links and dots lead out of the model's folder."""
-    folder = model.resolve().parent
+    folder = model.parent.resolve()
     try:
         file = (folder / location).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL
         raise BadInput(subject, f"no usable path: {error}", "export the model again") from None
     if not location or Path(location).is_absolute() or "\\" in location or not file.is_relative_to(folder):
-        raise BadInput(subject, "lies outside the model's own folder", "put the data file beside the model")
+        raise BadInput(subject, "lies outside the model's own folder", "put the data file itself beside the model")
     return file
 
 
@@ -149,8 +151,19 @@ def _expected_size(tensor: onnx.TensorProto) -> int | None:
 
 def _check_size(tensor: onnx.TensorProto, path: Path) -> None:
     expected = _expected_size(tensor)
-    if tensor.HasField("raw_data") and expected is not None and len(tensor.raw_data) != expected:
-        why = f"tensor '{tensor.name}' holds {len(tensor.raw_data)} bytes where its shape asks for {expected}"
+    if expected is None:
+        return
+    if tensor.HasField("raw_data"):
+        found, unit = len(tensor.raw_data), "bytes"
+    else:
+        found, unit = sum(len(getattr(tensor, name)) for name in _TYPED), "numbers"
+        expected = int(prod(tensor.dims))
+        packed = ir.DataType(tensor.data_type).itemsize < 1
+        halves = 2 if tensor.data_type in _COMPLEX else 1
+        if packed or found == expected * halves:
+            return
+    if found != expected:
+        why = f"tensor '{tensor.name}' holds {found} {unit} where its shape asks for {expected}"
         raise BadInput(str(path), why, "export the model again")
 
 

@@ -13,7 +13,14 @@ from edgekit.build.importing.imported import ImportedModel
 from edgekit.build.importing.onnx_file import read_onnx
 from edgekit.build.importing.opset import to_canonical_opset
 from edgekit.build.importing.ports import numpy_name, port
-from edgekit.build.importing.structure import all_nodes, lift_constants, name_all, separate_outputs, to_ir
+from edgekit.build.importing.structure import (
+    DEFAULT_DOMAINS,
+    all_nodes,
+    lift_constants,
+    name_all,
+    separate_outputs,
+    to_ir,
+)
 from edgekit.quantize.canonical import CANONICAL_OPSET
 
 
@@ -33,8 +40,10 @@ def import_proto(
     fixed: Mapping[str, float | int],
 ) -> ImportedModel:
     """Check and canonicalise an ONNX model in memory; `label` names it in errors."""
-    admit_opset({("" if i.domain == "ai.onnx" else i.domain): i.version for i in proto.opset_import}, label)
-    opset = next(i.version for i in proto.opset_import if i.domain in ("", "ai.onnx"))
+    opset = admit_opset(proto.opset_import, label)
+    for function in proto.functions:
+        if any(node.domain in DEFAULT_DOMAINS for node in function.node):
+            admit_opset(function.opset_import, f"{label}, function '{function.name}'")
     model = to_ir(proto, label)
     name_all(model)
     admit_operators(model)

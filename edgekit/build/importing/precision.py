@@ -65,7 +65,10 @@ def _change_value(value: ir.Value, subject: str, met: set[ir.DataType]) -> None:
         value.type = ir.TensorType(value.const_value.dtype)
         return
     kind = value.dtype
-    if kind is None or not isinstance(value.type, ir.TensorType):
+    if not isinstance(value.type, ir.TensorType):
+        value.type = None  # of a sequence: inference finds it again from what is put in
+        return
+    if kind is None:
         return
     if _is_changed(kind, subject, met):
         value.type = ir.TensorType(ir.DataType.FLOAT)

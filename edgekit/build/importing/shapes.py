@@ -1,14 +1,14 @@
 """Shape inference from the inputs alone: what an exporter noted counts only where nothing can be inferred."""
 
-import logging
 from typing import Final
 
+import onnx
 import onnx_ir as ir
-import onnx_ir.passes.common as passes
 
 from edgekit.build.importing.binding import NAMELESS
-from edgekit.build.importing.structure import all_graphs
+from edgekit.build.importing.structure import all_graphs, proto_graphs
 
+_LARGE: Final = 1024  # bytes: no shape, pad or axis list is longer
 _LIKE_FIRST_INPUT: Final = ("GroupNormalization", "MeanVarianceNormalization")
 
 
@@ -57,13 +57,50 @@ def _run_to_the_end(model: ir.Model) -> None:
 
 
 def _run(model: ir.Model) -> None:
-    log = logging.getLogger("onnx_ir.passes.common.shape_inference")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # where inference fails, a later stage names the node; a traceback helps no one
+    """One pass of `onnx`'s inference; sequence and optional types are kept, which onnx-ir's own pass turns to tensors.
+
+    Where inference fails the graph is left as it was: a later stage names the node.
+    """
+    proto = _without_weights(model)
     try:
-        passes.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+        inferred = onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError, TypeError):
+        return
+    found = {info.name: info for graph in proto_graphs(inferred.graph) for info in (*graph.value_info, *graph.output)}
+    for graph in all_graphs(model):
+        for node in graph:
+            for value in node.outputs:
+                info = found.get(str(value.name))
+                if info is None:
+                    continue
+                kind, shape = _read(info.type)
+                value.type = value.type if kind is None else kind
+                value.shape = value.shape if shape is None else shape
+
+
+def _without_weights(model: ir.Model) -> onnx.ModelProto:
+    """The model with its large weights as inputs: their values tell nothing of shapes, and protobuf ends at 2 GB."""
+    graph = model.graph
+    for each in all_graphs(model):
+        for value in each.initializers.values():
+            if value.const_value is not None:
+                value.shape = ir.Shape(value.const_value.shape.numpy())
+                value.type = ir.TensorType(value.const_value.dtype)
+    large = [v for v in graph.initializers.values() if v.const_value is not None and v.const_value.nbytes > _LARGE]
+    kept = len(graph.inputs)
+    for value in large:
+        graph.initializers.pop(str(value.name))
+        graph.inputs.append(value)
+    try:
+        return ir.to_proto(model)
     finally:
-        log.setLevel(level)
+        del graph.inputs[kept:]
+        for value in large:
+            graph.register_initializer(value)
+
+
+def _read(kind: onnx.TypeProto) -> tuple[ir.TypeProtocol | None, ir.Shape | None]:
+    return ir.serde.deserialize_type_proto_for_type(kind), ir.serde.deserialize_type_proto_for_shape(kind)
 
 
 def _is_static(shape: ir.Shape | None) -> bool:

@@ -40,7 +40,7 @@ def to_ir(proto: onnx.ModelProto, label: str) -> ir.Model:
     Raises `BadInput` where tensors are read that nothing defines, or defined twice.
     """
     _check_definitions(proto.graph, label, frozenset())
-    for graph in _graphs(proto.graph):
+    for graph in proto_graphs(proto.graph):
         if graph.sparse_initializer:
             name = graph.sparse_initializer[0].values.name
             raise Unsupported(f"tensor '{name}'", "sparse weights are not taken", "export the model with dense weights")
@@ -50,7 +50,10 @@ def to_ir(proto: onnx.ModelProto, label: str) -> ir.Model:
         raise BadInput(label, f"damaged graph: {error}", "export the model again") from error
     _settle_domains(model)
     _inline(model, label)
-    model.graph.sort()
+    try:
+        model.graph.sort()
+    except ValueError as error:
+        raise BadInput(label, f"its nodes wait for each other in a circle: {error}", "export the model again") from None
     return model
 
 
@@ -140,12 +143,13 @@ def _version_at(graph: ir.Graph) -> int | None:
     return next((node.version for node in graph if node.version is not None), None)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def proto_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and all its subgraphs."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for child in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _graphs(child)
+                yield from proto_graphs(child)
 
 
 def _check_definitions(graph: onnx.GraphProto, label: str, outer: frozenset[str]) -> None:
@@ -195,6 +199,6 @@ def _inline(model: ir.Model, label: str) -> None:
     name_all(model)
     try:
         passes.InlinePass()(model)
-    except (ir.passes.PreconditionError, ir.passes.PassError) as error:
+    except (ir.passes.PreconditionError, ir.passes.PassError, ValueError) as error:
         raise BadInput(label, f"its local functions cannot be inlined: {error}", "export without functions") from error
     model.functions.clear()

@@ -1,0 +1,65 @@
+"""Folding by ONNX Runtime: constant subexpressions, common ones, and nodes that do nothing.
+
+Its BASIC level writes standard ONNX. Of its transformers those are off that write names or forms which a canonical
+graph does not have (or that quantize by themselves), and those whose work `edgekit.build.rewrite` does for all linear
+operators alike. Constants that would grow past `GROWTH_LIMIT` bytes stay computed.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+
+from edgekit.core.errors import Unsupported
+
+GROWTH_LIMIT: Final = 1 << 20
+_OFF: Final = (
+    "ConstantSharing",  # names by count
+    "ConvAddFusion",
+    "ConvBNFusion",
+    "ConvMulFusion",
+    "DoubleQDQPairsRemover",
+    "EnsureUniqueDQForNodeUnit",
+    "GatherToSliceFusion",
+    "GemmSumFusion",
+    "GemmTransposeFusion",
+    "MatMulAddFusion",  # a canonical MatMul and its Add stay apart
+    "MatmulBNFusion",
+    "PadFusion",
+    "QDQPropagationTransformer",
+    "SliceConcatToSpaceToDepthFusion",
+    "TransposeOptimizer",  # pushes transposes by cost in its own kernels
+    "WeightBiasQuantization",
+)
+
+
+def engine_fold(model: ir.Model) -> ir.Model:
+    """The model as ONNX Runtime folds it. Raises `Unsupported` with the engine's own words where it refuses it."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(GROWTH_LIMIT))
+    content = ir.to_proto(model).SerializeToString()
+    with tempfile.TemporaryDirectory(prefix="edgekit-fold-") as folder:
+        path = Path(folder) / "folded.onnx"
+        options.optimized_model_filepath = str(path)
+        try:
+            ort.InferenceSession(content, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(_OFF))
+            folded = onnx.load_model_from_string(path.read_bytes())
+        except (ValueError, RuntimeError, NotImplementedError, OSError, *_engine_errors()) as error:
+            why = str(error).strip().splitlines()[0]
+            raise Unsupported("the model", f"ONNX Runtime refuses it: {why}", "check it with onnx.checker") from error
+    result = ir.from_proto(folded)
+    return result if all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph)) else model
+
+
+def _engine_errors() -> tuple[type[Exception], ...]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return tuple(
+        each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception)
+    )
