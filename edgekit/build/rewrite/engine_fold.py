@@ -54,12 +54,14 @@ def engine_fold(model: ir.Model) -> ir.Model:
             why = str(error).strip().splitlines()[0]
             raise Unsupported("the model", f"ONNX Runtime refuses it: {why}", "check it with onnx.checker") from error
     result = ir.from_proto(folded)
-    return result if all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph)) else model
+    return (
+        result
+        if all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
+        else ir.from_proto(ir.to_proto(model))
+    )
 
 
 def _engine_errors() -> tuple[type[Exception], ...]:
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    return tuple(
-        each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception)
-    )
+    return tuple(each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception))
