@@ -15,7 +15,7 @@ from edgekit.cli.arguments import (
     positive,
     share_of_points,
 )
-from edgekit.cli.configuration import as_arguments
+from edgekit.cli.configuration import with_configuration
 from edgekit.cli.terminal import Progress, print_json, table
 from edgekit.core.errors import ExitCode, UsageError
 
@@ -119,13 +119,8 @@ def _say_refusals_and_notes(result: "BuildResult") -> None:
 
 def _options(args: Namespace) -> "tuple[Namespace, BuildOptions]":
     """The flags, a configuration file's keys among them, as one value. Raises `UsageError`."""
-    if str(args.model).endswith(".toml"):
-        parser = ArgumentParser(add_help=False)
-        add_arguments(parser)
-        file = Path(args.model)
-        given = {k: v for k, v in vars(args).items() if k != "model" and v != parser.get_default(k)}
-        args = parser.parse_args(as_arguments(file, parser, skip=given))
-        vars(args).update(given)
+    if args.model.endswith(".toml"):
+        args = with_configuration(Path(args.model), args.words, add_arguments)
     if args.output is None:
         raise UsageError("edgekit build", "no --output is given", "add -o OUT.ekb")
     from edgekit.build.options import BuildOptions

@@ -6,15 +6,35 @@ win. Paths in the file are relative to the file's folder.
 
 import difflib
 import tomllib
-from argparse import Action, ArgumentParser
-from collections.abc import Collection, Mapping
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from edgekit.cli.parser import Parser
 from edgekit.core.errors import BadInput, UsageError
 
 PATH_KEYS: Final = frozenset({"model", "calibration", "classes", "eval", "labels", "recipe", "output"})
 PRESET_OR_FILE_KEYS: Final = frozenset({"preprocess", "task"})  # a path where it ends in .toml
+
+
+def with_configuration(file: Path, words: Sequence[str], declare: Callable[[ArgumentParser], None]) -> Namespace:
+    """What a configuration file and the words beside it mean together; a flag among the words replaces the file's key.
+
+    `declare` adds the command's arguments to a parser. Raises `UsageError`, `BadInput`.
+    """
+    given, whole = (Parser(prog=f"edgekit build {file}", allow_abbrev=False) for _ in range(2))
+    for parser in (given, whole):
+        declare(parser)
+    for action in given._actions:
+        action.default = SUPPRESS  # so that only what stands on the command line is in the namespace
+    flags = vars(given.parse_args(words))
+    model = flags.pop("model")
+    args = whole.parse_args(as_arguments(file, whole, skip=flags))
+    if str(args.model).endswith(".toml"):
+        raise UsageError(f"{file}: model", f"{args.model} is no model", f"name the model in {model}")
+    vars(args).update(flags)
+    return args
 
 
 def read_configuration(file: Path) -> dict[str, object]:

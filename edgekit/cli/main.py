@@ -13,10 +13,11 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from types import FrameType
-from typing import Final, NoReturn, Protocol, cast
+from typing import Final, Protocol, cast
 
 from edgekit import __version__
 from edgekit.cli.failures import report_error, report_fault
+from edgekit.cli.parser import Parser
 from edgekit.core.errors import EdgekitError, EnvironmentFault, ExitCode, UsageError
 
 
@@ -59,19 +60,6 @@ exit codes:
 MACHINE_ERRORS: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EFBIG}
 )
-
-
-class Parser(ArgumentParser):
-    """An ArgumentParser whose complaints are `UsageError`s in the form of all other errors."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of printing; names the nearest flag for a misspelt one."""
-        remedy = f"{self.prog} --help"
-        if message.startswith("unrecognized arguments: "):
-            wrong = message.removeprefix("unrecognized arguments: ").split()[0].split("=")[0]
-            if near := difflib.get_close_matches(wrong, self._option_string_actions, n=1):
-                remedy = f"{near[0]}, or {remedy}"
-        raise UsageError(self.prog.removeprefix("edgekit "), message, remedy)
 
 
 def overview() -> str:
@@ -125,6 +113,7 @@ def dispatch(arguments: Sequence[str]) -> ExitCode:
             command = load_command(name)
             try:
                 args = parser_of(name, command).parse_args(rest)
+                args.words = rest  # for a command whose argument may be a file of further arguments
             except SystemExit:  # argparse leaves this way after --help only: `Parser.error` raises
                 return ExitCode.DONE
             return command.run(args)

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from edgekit.cli import build
-from edgekit.cli.configuration import as_arguments
-from edgekit.cli.main import Parser
+from edgekit.cli.configuration import as_arguments, with_configuration
+from edgekit.cli.parser import Parser
 from edgekit.core.errors import BadInput, UsageError
 
 
 def parse(tmp_path: Path, text: str, *beside: str) -> Namespace:
     file = tmp_path / "edgekit.toml"
     file.write_text(text)
-    parser = Parser(prog="edgekit build", allow_abbrev=False)
+    parser = Parser(prog="edgekit build")
     build.add_arguments(parser)
     return parser.parse_args([*as_arguments(file, parser), *beside])
 
@@ -79,3 +79,24 @@ def test_a_file_that_is_missing_or_not_text_is_bad_input(tmp_path: Path) -> None
     (tmp_path / "edgekit.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="UTF-8"):
         as_arguments(tmp_path / "edgekit.toml", parser)
+
+
+def merged(tmp_path: Path, text: str, *flags: str) -> Namespace:
+    file = tmp_path / "edgekit.toml"
+    file.write_text(text)
+    return with_configuration(file, [str(file), *flags], build.add_arguments)
+
+
+def test_a_flag_beside_the_file_replaces_its_key_even_by_the_default(tmp_path: Path) -> None:
+    text = 'model = "m.onnx"\ndevice = "x86-64"\nruntime = ["litert"]\nsamples = 7'
+    args = merged(tmp_path, text, "--device", "host", "--runtime", "openvino", "-o", "out.ekb")
+    assert (args.device, args.runtime, args.samples) == ("host", ["openvino"], 7)
+    assert args.output == Path("out.ekb")
+    assert args.model == str(tmp_path / "m.onnx")
+
+
+def test_a_file_without_a_model_or_with_another_file_as_model_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="MODEL"):
+        merged(tmp_path, "samples = 7")
+    with pytest.raises(UsageError, match="no model"):
+        merged(tmp_path, 'model = "other.toml"')
