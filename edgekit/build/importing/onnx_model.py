@@ -1,6 +1,5 @@
 """ONNX in, canonical graph out: the stages of importing in reading order; each is a module of its own."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import onnx_ir as ir
 
 from edgekit.build.importing import binding, precision, shapes
 from edgekit.build.importing.admission import admit_operators, admit_opset, settle_inference
+from edgekit.build.importing.branches import settle_branches
 from edgekit.build.importing.imported import ImportedModel
 from edgekit.build.importing.onnx_file import read_onnx
 from edgekit.build.importing.opset import to_canonical_opset
@@ -54,13 +54,18 @@ def import_proto(
     notes = binding.bind(model, input_shapes, fixed)
     shapes.infer_shapes(model)
     outputs = [numpy_name(value) for value in model.graph.outputs]
+    names = [str(value.name) for value in model.graph.outputs]
     to_canonical_opset(model)
     notes += precision.to_float32(model)
     separate_outputs(model)
     name_all(model)
     if opset != CANONICAL_OPSET:
         notes += (f"opset {opset} is brought to {CANONICAL_OPSET}",)
-    shapes.infer_shapes(model)
+    shapes.infer_shapes(model, are_noted_true=True)
+    settle_branches(model)
+    notes += _renamed(names, model.graph.outputs)
+    from edgekit.build.rewrite import canonicalize  # it works with this package's own parts
+
     model, rewritten = canonicalize(model)
     read = {id(value) for node in all_nodes(model) for value in node.inputs}
     return ImportedModel(
@@ -72,11 +77,9 @@ def import_proto(
     )
 
 
-def canonicalize(model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
-    """The rewriting of `edgekit.build.rewrite`, where it is installed."""
-    try:
-        rewrite = importlib.import_module("edgekit.build.rewrite").canonicalize
-    except (ImportError, AttributeError):
-        return model, ()
-    rewritten, notes = rewrite(model)
-    return rewritten, tuple(notes)
+def _renamed(names: Sequence[str], outputs: Sequence[ir.Value]) -> tuple[str, ...]:
+    return tuple(
+        f"output '{name}' is named '{value.name}': an input or another output has that name"
+        for name, value in zip(names, outputs, strict=True)
+        if name != value.name
+    )

@@ -24,9 +24,10 @@ def numpy_name(value: ir.Value) -> str:
 def port(value: ir.Value, dtype: str, *, is_unused: bool) -> Port:
     """A port with the model's own dtype. Raises `Unsupported` where the rank is not known."""
     if value.shape is None:
-        raise Unsupported(
-            f"'{value.name}'", "its rank is not known", f"bind it: --input-shape {value.name}:1,3,224,224"
-        )
+        remedy = f"bind it: --input-shape {value.name}:1,3,224,224"
+        if not value.is_graph_input():
+            remedy = "bind the shapes of the inputs, or declare the output's shape in the model"
+        raise Unsupported(f"'{value.name}'", "its rank is not known", remedy)
     dims: tuple[Dim, ...] = tuple(
         dim if isinstance(dim, int) else dim.value or f"{value.name}.{axis}" for axis, dim in enumerate(value.shape)
     )

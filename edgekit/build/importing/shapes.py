@@ -1,5 +1,6 @@
 """Shape inference from the inputs alone: what an exporter noted counts only where nothing can be inferred."""
 
+import re
 from typing import Final
 
 import onnx
@@ -8,18 +9,22 @@ import onnx_ir as ir
 from edgekit.build.importing.binding import NAMELESS
 from edgekit.build.importing.structure import all_graphs, proto_graphs
 
+_INVENTED: Final = re.compile(r"unk__\d+\Z")
 _LARGE: Final = 1024  # bytes: no shape, pad or axis list is longer
 _LIKE_FIRST_INPUT: Final = ("GroupNormalization", "MeanVarianceNormalization")
 
 
-def infer_shapes(model: ir.Model) -> None:
+def infer_shapes(model: ir.Model, *, are_noted_true: bool = False) -> None:
     """Fill in shapes and dtypes of all values as far as inference can tell.
 
-    Shapes noted in the file may be of another binding (another batch), so they are set aside first. An output's
-    declared shape fills what inference leaves open (its numbers only where no input is free: exporters freeze the batch
-    of their example), and remaining free sizes are named `output.axis`.
+    Shapes noted in the file may be of another binding (another batch), so they are set aside first; `are_noted_true`
+    says that they came from here and complete what is inferred now. An output's declared shape fills what inference
+    leaves open (its numbers only where no input is free: exporters freeze the batch of their example), and remaining
+    free sizes are named `output.axis`.
     """
-    trusts_numbers = all(_is_static(value.shape) for value in model.graph.inputs)
+    inputs = model.graph.inputs
+    trusts_numbers = are_noted_true or all(_is_static(value.shape) for value in inputs)
+    own = frozenset(str(dim.value) for v in inputs for dim in v.shape or () if isinstance(dim, ir.SymbolicDim))
     noted: list[tuple[ir.Value, ir.Shape | None]] = []
     for graph in all_graphs(model):
         for node in graph:
@@ -31,7 +36,9 @@ def infer_shapes(model: ir.Model) -> None:
     is_filled = False
     for value, shape in noted:
         if id(value) in outputs:
-            value.shape = _merged(value.shape, shape, str(value.name), trusts_numbers)
+            value.shape = _merged(value.shape, shape, str(value.name), own, trusts_numbers)
+        elif are_noted_true and value.shape is not None and shape is not None:
+            value.shape = _completed(value.shape, shape, own)
         elif value.shape is None and shape is not None:
             value.shape, is_filled = shape, True
     if is_filled:
@@ -107,7 +114,9 @@ def _is_static(shape: ir.Shape | None) -> bool:
     return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
-def _merged(inferred: ir.Shape | None, declared: ir.Shape | None, name: str, trusts_numbers: bool) -> ir.Shape | None:
+def _merged(
+    inferred: ir.Shape | None, declared: ir.Shape | None, name: str, own: frozenset[str], trusts_numbers: bool
+) -> ir.Shape | None:
     """Inferred sizes first, then declared ones, then a name."""
     if inferred is None:
         inferred = declared
@@ -116,10 +125,21 @@ def _merged(inferred: ir.Shape | None, declared: ir.Shape | None, name: str, tru
     hints = list(declared) if declared is not None and len(declared) == len(inferred) else list(inferred)
     merged: list[int | ir.SymbolicDim] = []
     for axis, (dim, hint) in enumerate(zip(inferred, hints, strict=True)):
-        known = dim if _is_known(dim) or (isinstance(hint, int) and not trusts_numbers) else hint
-        merged.append(known if _is_known(known) else ir.SymbolicDim(f"{name}.{axis}"))
+        is_final = _is_known(dim, own) or (isinstance(hint, int) and not trusts_numbers)
+        known = dim if is_final else hint
+        merged.append(known if _is_known(known, own) else ir.SymbolicDim(f"{name}.{axis}"))
     return ir.Shape(merged)
 
 
-def _is_known(dim: int | ir.SymbolicDim) -> bool:
-    return dim >= 0 if isinstance(dim, int) else bool(dim.value) and dim.value not in NAMELESS
+def _completed(inferred: ir.Shape, noted: ir.Shape, own: frozenset[str]) -> ir.Shape:
+    """Sizes that were known before, where a rewritten node hides them from inference now."""
+    if len(inferred) != len(noted):
+        return inferred
+    return ir.Shape([a if _is_known(a, own) else b for a, b in zip(inferred, noted, strict=True)])
+
+
+def _is_known(dim: int | ir.SymbolicDim, own: frozenset[str]) -> bool:
+    """A size, or a name that says something: inference invents names that no input has."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return dim.value is not None and dim.value not in NAMELESS and (dim.value in own or not _INVENTED.match(dim.value))

@@ -48,6 +48,10 @@ def to_ir(proto: onnx.ModelProto, label: str) -> ir.Model:
         model = ir.from_proto(proto)
     except (ValueError, TypeError, KeyError, NotImplementedError, AttributeError) as error:
         raise BadInput(label, f"damaged graph: {error}", "export the model again") from error
+    for value, declared in zip(model.graph.inputs, proto.graph.input, strict=True):
+        # an output of the same name would overwrite what the input says
+        value.type = ir.serde.deserialize_type_proto_for_type(declared.type)
+        value.shape = ir.serde.deserialize_type_proto_for_shape(declared.type)
     _settle_domains(model)
     _inline(model, label)
     try:
