@@ -1,8 +1,8 @@
 """HardSwish, HardSigmoid and Gelu recognised by their values, however an exporter wrote them down.
 
-The nodes between one tensor and a result, all elementwise and with scalar constants, are a function of one number. It is
-computed on a grid and compared with the functions that have a node of their own. So the order of factors, a division in
-place of a product, or a cube as a power need no pattern each. x * Sigmoid(x) stays two nodes: ONNX has no Silu here.
+The nodes between one tensor and a result, all elementwise and with scalar constants, are a function of one number. It
+is computed on a grid and compared with the functions that have a node of their own. So the order of factors, a division
+in place of a product, or a cube as a power need no pattern each. x * Sigmoid(x) stays two nodes: ONNX has no Silu here.
 """
 
 from collections.abc import Callable
@@ -182,5 +182,5 @@ def _bounds(node: ir.Node) -> tuple[float, float]:
     bounds = []
     for index, default in ((1, -np.inf), (2, np.inf)):
         array = constant(input_of(node, index))
-        bounds.append(default if array is None else float(array.reshape(-1)[0]))  # type: ignore[arg-type]
+        bounds.append(default if array is None else float(array.reshape(-1)[0]))
     return bounds[0], bounds[1]

@@ -120,13 +120,13 @@ def _channels(linear: ir.Node, weight: FloatArray) -> int | None:
     """Number of output channels."""
     match linear.op_type:
         case "Conv":
-            return weight.shape[0]
+            return int(weight.shape[0])
         case "ConvTranspose":
-            return weight.shape[1] * integer(linear, "group", 1)
+            return int(weight.shape[1]) * integer(linear, "group", 1)
         case "Gemm":
-            return weight.shape[0] if integer(linear, "transB", 0) else None
+            return int(weight.shape[0]) if integer(linear, "transB", 0) else None
         case _:
-            return weight.shape[1] if weight.ndim == 2 else None
+            return int(weight.shape[1]) if weight.ndim == 2 else None
 
 
 def _axis_and_rank(linear: ir.Node, weight: FloatArray) -> tuple[int, int | None]:

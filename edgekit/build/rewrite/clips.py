@@ -51,7 +51,7 @@ def _clip(node: ir.Node) -> bool:
     arrays = [constant(bound) for bound in bounds]
     if any(bound is not None and array is None for bound, array in zip(bounds, arrays, strict=True)):
         return _computed(node, source, bounds)
-    low, high = (None if a is None or a.size != 1 else float(a.reshape(-1)[0]) for a in arrays)  # type: ignore[arg-type]
+    low, high = (None if a is None or a.size != 1 else float(a.reshape(-1)[0]) for a in arrays)
     low = None if low is not None and low <= _LOWEST else low
     high = None if high is not None and high >= _HIGHEST else high
     inner = _bounds_before(source)
@@ -75,7 +75,7 @@ def _clip(node: ir.Node) -> bool:
     return True
 
 
-def _says(array: np.ndarray | None, bound: ir.Value | None, value: float | None) -> bool:  # type: ignore[type-arg]
+def _says(array: np.ndarray | None, bound: ir.Value | None, value: float | None) -> bool:
     if value is None:
         return bound is None
     return array is not None and array.ndim == 0
@@ -104,7 +104,7 @@ def _bounds_before(value: ir.Value) -> tuple[tuple[float | None, float | None], 
     given = [input_of(maker, index) for index in (1, 2)]
     if any(bound is not None and (a is None or a.size != 1) for bound, a in zip(given, arrays, strict=True)):
         return None
-    low, high = (None if a is None else float(a.reshape(-1)[0]) for a in arrays)  # type: ignore[arg-type]
+    low, high = (None if a is None else float(a.reshape(-1)[0]) for a in arrays)
     return (low, high), maker.inputs[0]
 
 

@@ -6,7 +6,7 @@ What cannot be said so becomes MatMul with Transpose, Mul and Add beside it.
 import numpy as np
 import onnx_ir as ir
 
-from edgekit.build.importing.editing import become
+from edgekit.build.importing.editing import become, constant_beside
 from edgekit.build.rewrite.matching import FloatArray, floats, input_of, nodes, set_constant
 from edgekit.quantize.canonical import integer, real
 
@@ -88,7 +88,7 @@ def _add_behind(node: ir.Node, value: ir.Value) -> None:
     product.shape = node.outputs[0].shape
     inner, name = product.producer(), node.name
     become(node, "Add", [product, value])
-    reader = product.uses()[0].node
+    reader = next(iter(product.uses())).node
     assert inner is not None
     inner.name, reader.name = name, f"{name}.sum"
 
@@ -96,7 +96,7 @@ def _add_behind(node: ir.Node, value: ir.Value) -> None:
 def _transposed(node: ir.Node, value: ir.Value, what: str) -> ir.Value:
     result = _before(node, "Transpose", [value], f"{what}_transposed", perm=(1, 0))
     if value.shape is not None and len(value.shape) == 2:
-        result.shape = ir.Shape([value.shape[1], value.shape[0]])
+        result.shape = ir.Shape(list(value.shape)[::-1])
     return result
 
 
@@ -105,11 +105,7 @@ def _times(node: ir.Node, value: ir.Value, factor: float, what: str) -> ir.Value
         return value
     array = floats(value)
     scaled = None if array is None else (array.astype(np.float64) * factor).astype(np.float32)
-    graph = node.graph
-    assert isinstance(graph, ir.Graph)
-    tensor = ir.tensor(np.float32(factor) if scaled is None else scaled, name=f"{node.name}.{what}_factor")
-    by = ir.Value(name=tensor.name, shape=ir.Shape(tensor.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
-    graph.register_initializer(by)
+    by = constant_beside(node, f"{what}_factor", np.array(factor, np.float32) if scaled is None else scaled)
     if scaled is not None:
         return by
     result = _before(node, "Mul", [value, by], f"{what}_scaled")

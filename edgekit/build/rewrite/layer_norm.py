@@ -22,7 +22,6 @@ from edgekit.build.rewrite.matching import (
     sole_reader,
     whole,
 )
-
 from edgekit.quantize.canonical import constant, integer
 
 

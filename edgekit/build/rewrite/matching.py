@@ -32,7 +32,7 @@ def made_by(value: ir.Value | None, *ops: str) -> ir.Node | None:
 
 def sole_reader(value: ir.Value) -> ir.Node | None:
     """The only node that reads a value, once, where it is no graph output either; else None."""
-    uses = value.uses()
+    uses = tuple(value.uses())
     return uses[0].node if len(uses) == 1 and not value.is_graph_output() else None
 
 
@@ -109,11 +109,11 @@ def set_constant(node: ir.Node, index: int, what: str, array: NDArray[np.generic
     """Input `index` holds another array: under its old name where no other node reads it, else beside the node."""
     array = np.ascontiguousarray(array) if array.ndim else array
     old = input_of(node, index)
-    if old is not None and old.const_value is not None and len(old.uses()) == 1 and not old.is_graph_output():
-        if old.graph is node.graph:
-            tensor = ir.tensor(array, name=old.name)
-            old.const_value, old.shape, old.type = tensor, ir.Shape(array.shape), ir.TensorType(tensor.dtype)
-            return
+    is_own = old is not None and old.const_value is not None and old.graph is node.graph
+    if old is not None and is_own and len(old.uses()) == 1 and not old.is_graph_output():
+        tensor = ir.tensor(array, name=old.name)
+        old.const_value, old.shape, old.type = tensor, ir.Shape(array.shape), ir.TensorType(tensor.dtype)
+        return
     value = constant_beside(node, what, array)
     if len(node.inputs) <= index:
         node.resize_inputs(index + 1)

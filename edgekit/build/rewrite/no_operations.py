@@ -1,4 +1,4 @@
-"""Nodes that change nothing are removed: Identity, and Reshape, Cast, Slice, Pad, Expand and their like without effect."""
+"""Nodes that change nothing go: Identity, and Reshape, Cast, Slice, Pad, Expand and their like without effect."""
 
 from collections.abc import Callable
 from typing import Final

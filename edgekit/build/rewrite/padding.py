@@ -1,4 +1,4 @@
-"""A constant Pad before a convolution or pool becomes part of its pads, where the padded value is what these pad with."""
+"""A constant Pad before a convolution or pool becomes part of its pads, where it pads with what these pad with."""
 
 import numpy as np
 import onnx_ir as ir
@@ -55,7 +55,7 @@ def _is_taken(node: ir.Node, pad: ir.Node, amounts: tuple[int, ...]) -> bool:
     is_single = len(node.outputs) == 1  # the indices of the second output would count the padded places
     if value is None or not is_single:
         return False
-    return value <= np.finfo(np.float32).min or (value == 0 and _is_never_negative(pad.inputs[0]))
+    return value <= float(np.finfo(np.float32).min) or (value == 0 and _is_never_negative(pad.inputs[0]))
 
 
 def _value(pad: ir.Node) -> float | None:
@@ -64,7 +64,7 @@ def _value(pad: ir.Node) -> float | None:
     if given is None:
         return 0.0
     array = constant(given)
-    return None if array is None or array.size != 1 else float(array.reshape(-1)[0])  # type: ignore[arg-type]
+    return None if array is None or array.size != 1 else float(array.reshape(-1)[0])
 
 
 def _is_never_negative(value: ir.Value | None) -> bool:
@@ -75,4 +75,4 @@ def _is_never_negative(value: ir.Value | None) -> bool:
     if maker.op_type != "Clip":
         return maker.op_type != "HardSigmoid" or real(maker, "alpha", 0.2) >= 0
     low = constant(input_of(maker, 1))
-    return low is not None and float(low.reshape(-1)[0]) >= 0  # type: ignore[arg-type]
+    return low is not None and float(low.reshape(-1)[0]) >= 0

@@ -1,18 +1,20 @@
 """Shapes computed from shapes: what is known of them becomes a constant.
 
 Exporters write a reshape as Shape, Gather, Unsqueeze, Concat. The chain is followed with a number for each known size
-and a name for each free one. A chain of numbers becomes a constant; the target of a Reshape becomes one with 0 where it
-copies a size of its input and -1 where one free size remains.
+and a name for each free one; truth values are 0 and 1. A chain of numbers becomes a constant; the target of a Reshape
+becomes one with 0 where it copies a size of its input and -1 where one free size remains.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from typing import Final
 
 import numpy as np
 import onnx_ir as ir
 
-from edgekit.build.rewrite.matching import input_of, nodes, set_constant, whole
+from edgekit.build.rewrite.matching import input_of, nodes, set_constant, sizes, whole
 from edgekit.quantize.canonical import constant, integer
 
 _LONGEST: Final = 64  # elements; a shape has few
@@ -86,10 +88,10 @@ def _known(value: ir.Value | None, known: dict[int, Known | None]) -> Known | No
         known[id(value)] = None
         array, maker = constant(value), value.producer()
         if array is not None:
-            if array.dtype.kind in "iu" and array.ndim <= 1 and array.size <= _LONGEST:
+            if array.dtype.kind in "iub" and array.ndim <= 1 and array.size <= _LONGEST:
                 known[id(value)] = Known(tuple(int(i) for i in array.reshape(-1)), array.ndim == 0)
         elif maker is not None and maker.op_type in _ROWS:
-            known[id(value)] = _ROWS[maker.op_type](maker, [lambda v=v: _known(v, known) for v in maker.inputs])
+            known[id(value)] = _ROWS[maker.op_type](maker, [partial(_known, v, known) for v in maker.inputs])
     return known[id(value)]
 
 
@@ -144,8 +146,20 @@ def _as_scalar(node: ir.Node, inputs: _Inputs) -> Known | None:
 
 
 def _cast(node: ir.Node, inputs: _Inputs) -> Known | None:
-    to = ir.DataType(integer(node, "to", 0))
-    return inputs[0]() if to in (ir.DataType.INT64, ir.DataType.INT32) else None
+    to, data = ir.DataType(integer(node, "to", 0)), inputs[0]()
+    if data is not None and to is ir.DataType.BOOL:  # a free size is never 0
+        return Known(tuple(int(size != 0) for size in data.sizes), data.is_scalar)
+    return data if to in (ir.DataType.INT64, ir.DataType.INT32) else None
+
+
+def _size_of(node: ir.Node, inputs: _Inputs) -> Known | None:
+    dims = sizes(node.inputs[0])
+    return None if dims is None else Known((prod(dims),), is_scalar=True)
+
+
+def _not(node: ir.Node, inputs: _Inputs) -> Known | None:
+    data = inputs[0]()
+    return None if data is None else Known(tuple(int(size == 0) for size in data.sizes), data.is_scalar)
 
 
 def _combine(node: ir.Node, inputs: _Inputs) -> Known | None:
@@ -163,6 +177,8 @@ def _combine(node: ir.Node, inputs: _Inputs) -> Known | None:
 
 
 def _arithmetic(op: str, x: Size, y: Size) -> Size | None:
+    if op == "Equal" and (x == y or any(isinstance(size, int) and size <= 0 for size in (x, y))):
+        return int(x == y)
     if isinstance(x, int) and isinstance(y, int):
         return _EXACT[op](x, y) if y or op != "Div" else None
     if op == "Mul" and 0 not in (x, y) and not any(isinstance(s, int) and s < 0 for s in (x, y)):
@@ -176,6 +192,7 @@ def _arithmetic(op: str, x: Size, y: Size) -> Size | None:
 
 _EXACT: Final[dict[str, Callable[[int, int], int]]] = {
     "Add": lambda x, y: x + y,
+    "Equal": lambda x, y: int(x == y),
     "Sub": lambda x, y: x - y,
     "Mul": lambda x, y: x * y,
     "Div": lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),  # ONNX truncates
@@ -185,10 +202,13 @@ _ROWS: Final[dict[str, Callable[[ir.Node, _Inputs], Known | None]]] = {
     "Cast": _cast,
     "Concat": _concat,
     "Div": _combine,
+    "Equal": _combine,
     "Gather": _gather,
     "Identity": lambda node, inputs: inputs[0](),
     "Mul": _combine,
+    "Not": _not,
     "Shape": _shape,
+    "Size": _size_of,
     "Slice": _slice,
     "Squeeze": _as_scalar,
     "Sub": _combine,

@@ -1,4 +1,4 @@
-"""Transposes that cancel: two in a row become one or none, also where only elementwise nodes of one input lie between."""
+"""Transposes that cancel: two in a row become one or none, also with only elementwise nodes of one input between."""
 
 from typing import Final
 
@@ -8,8 +8,9 @@ from edgekit.build.rewrite.matching import bypass, input_of, made_by, nodes, sol
 from edgekit.quantize.canonical import constant, ints
 
 _ELEMENTWISE: Final = frozenset(
-    "Abs Cast Ceil Clip Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Mish Neg Reciprocal Relu Round "
-    "Selu Sigmoid Softplus Softsign Sqrt Tanh".split()
+    ["Abs", "Cast", "Ceil", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"]
+) | frozenset(
+    ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Tanh"]
 )
 _WITH_SCALAR: Final = frozenset(("Add", "Div", "Mul", "Pow", "Sub"))
 
