@@ -15,7 +15,6 @@ from edgekit.build.importing.shapes import infer_shapes
 from edgekit.build.importing.structure import all_graphs, lift_constants, name_all, separate_outputs
 from edgekit.build.rewrite.activations import recognise_activations
 from edgekit.build.rewrite.batch_norm import split_batch_norms
-from edgekit.build.rewrite.branches import take_branches
 from edgekit.build.rewrite.channel_constants import fold_channel_constants
 from edgekit.build.rewrite.clips import form_clips
 from edgekit.build.rewrite.engine_fold import engine_fold
@@ -73,25 +72,10 @@ def canonicalize(model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
 
 def _rewritten(model: ir.Model, passes: Sequence[Pass], *, is_folded: bool = True) -> ir.Model:
     """Folded, then the passes in rounds until none changes anything."""
-    result = _without_constant_ifs(model)
-    result = engine_fold(result) if is_folded else ir.from_proto(ir.to_proto(result))
+    result = engine_fold(model) if is_folded else ir.from_proto(ir.to_proto(model))
     _settle(result)
     for _ in range(_ROUNDS):
         changed = [each.apply(result) for each in passes]
-        if not any(changed):
-            break
-        _settle(result)
-    return result
-
-
-def _without_constant_ifs(model: ir.Model) -> ir.Model:
-    """The model itself where it has no If, else a copy in which each If that can be decided is its branch."""
-    if all(node.op_type != "If" for node in model.graph):
-        return model
-    result = ir.from_proto(ir.to_proto(model))
-    _settle(result)
-    for _ in range(_ROUNDS):
-        changed = [settle_shape_chains(result), take_branches(result), remove_no_operations(result)]
         if not any(changed):
             break
         _settle(result)
@@ -109,7 +93,7 @@ def _settle(model: ir.Model) -> None:
         graph.opset_imports.clear()
         graph.opset_imports[""] = CANONICAL_OPSET
     model.metadata_props.clear()
-    infer_shapes(model)
+    infer_shapes(model, are_noted_true=True)
 
 
 def _without_faults(model: ir.Model, prover: Prover) -> tuple[ir.Model, tuple[str, ...]]:
