@@ -14,8 +14,8 @@
    folded where a linear node is its only producer, otherwise it is Mul and Add. A Mul or Add by a per-channel constant
    behind a Conv, ConvTranspose, Gemm or MatMul is folded into it.
 7. Gemm has transA = 0, transB = 1, alpha = beta = 1 and, if present, a constant 1-D bias of N values whenever its B is
-   constant; a Gemm that cannot be brought to this is MatMul, Transpose, Mul and Add. MatMul with constant 2-D B followed
-   by Add of a constant 1-D bias stays as it is.
+   constant; a Gemm that cannot be brought to this is MatMul, Transpose, Mul and Add. MatMul with constant 2-D B and
+   an Add of a constant 1-D bias stays as it is.
 8. Clip has constant scalar bounds as inputs 1 and 2, or empty ones. Relu stays Relu. HardSwish and HardSigmoid,
    Gelu and LayerNormalization are single nodes where a known decomposition was recognised.
 9. Transpose pairs that cancel, Shape chains with static results, no-op Reshape, Cast, Slice and Pad are gone.
@@ -37,6 +37,13 @@ def constant(value: ir.Value | None) -> NDArray[np.generic] | None:
     if value is None or value.const_value is None:
         return None
     return value.const_value.numpy()
+
+
+def input_name(node: ir.Node, index: int) -> str:
+    """The name of an input that is there."""
+    value = node.inputs[index]
+    assert value is not None
+    return str(value.name)
 
 
 def ints(node: ir.Node, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:

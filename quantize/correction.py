@@ -14,7 +14,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from edgekit.quantize.calibration import channel_mean
-from edgekit.quantize.canonical import constant
+from edgekit.quantize.canonical import constant, input_name
 from edgekit.quantize.interpreter import Array, walk
 from edgekit.quantize.quantized import QParams, QuantizedModel, QWeight
 from edgekit.quantize.rounding import covariance, round_by_output
@@ -60,7 +60,7 @@ def quantize_linear(
         if granularity == "tensor":
             scales = np.full_like(scales, scales.max())
         bias = float_bias(node)
-        source = activations[str(node.inputs[0].name)]
+        source = activations[input_name(node, 0)]
         scales = _fit_accumulator(scales, bias, source, output_params.get(_result_name(node, integer)))
         if corrections.round_by_output and inputs and node.op_type != "ConvTranspose":
             q = round_by_output(rows, scales, covariance(node, inputs, weight.shape), weights)
@@ -85,7 +85,7 @@ def quantize_linear(
             bias = shrunk_mean(errors - (0 if bias is None else bias)) + (0 if bias is None else bias)
         if bias is None:
             return results
-        step = np.float64(activations[str(node.inputs[0].name)].scale) * weight.scales.astype(np.float64)
+        step = np.float64(activations[input_name(node, 0)].scale) * weight.scales.astype(np.float64)
         whole = np.clip(np.rint(bias / step), -BIAS_LIMIT, BIAS_LIMIT).astype(np.int32)
         found_biases[name] = whole
         return [add_bias(node, y, (whole * step).astype(np.float32)) for y in results]

@@ -29,11 +29,11 @@ def pack_integers(recipe: Recipe, quantized: Mapping[WeightSet, QuantizedModel])
             arrays[f"{key}.node"] = np.frombuffer(node.encode(), np.uint8)
             arrays[f"{key}.values"] = weight.values
             arrays[f"{key}.scales"] = weight.scales
-            arrays[f"{key}.axis"] = np.int32(_NO_AXIS if weight.axis is None else weight.axis)[None]
+            arrays[f"{key}.axis"] = np.array([_NO_AXIS if weight.axis is None else weight.axis], np.int32)
             if node in model.biases:
                 arrays[f"{key}.bias"] = model.biases[node]
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 

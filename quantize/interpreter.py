@@ -58,21 +58,19 @@ class NodeRunner:
         replaced = constants or {}
         self.node = node
         self.computed = [v for v in reads(node) if v.const_value is None and v.name not in replaced]
-        initializers = [
-            onnx.numpy_helper.from_array(np.ascontiguousarray(replaced[v.name]), v.name)
-            if v.name in replaced
-            else ir.to_proto(v.const_value)
-            for v in reads(node)
-            if v.const_value is not None or v.name in replaced
-        ]
-        for tensor, value in zip(
-            initializers, [v for v in reads(node) if v.const_value is not None or v.name in replaced], strict=True
-        ):
-            tensor.name = value.name
+        initializers = []
+        for value in reads(node):
+            name = str(value.name)
+            if name in replaced:
+                initializers.append(onnx.numpy_helper.from_array(np.ascontiguousarray(replaced[name]), name))
+            elif value.const_value is not None:
+                tensor = ir.to_proto(value.const_value)
+                tensor.name = name
+                initializers.append(tensor)
         graph = onnx.helper.make_graph(
             [ir.to_proto(node)],
             "node",
-            [onnx.helper.make_tensor_value_info(v.name, _element_type(v), None) for v in self.computed],
+            [onnx.helper.make_tensor_value_info(str(v.name), _element_type(v), None) for v in self.computed],
             [onnx.helper.make_tensor_value_info(v.name, _element_type(v), None) for v in node.outputs if v.name],
             initializers,
         )
@@ -114,9 +112,10 @@ def walk(
     live: dict[int, list[Array]] = {}
     named: dict[str, list[Array]] = {}
     for value in graph.inputs:
-        if value.name in samples[0]:
-            live[id(value)] = [s[value.name] for s in samples]
-            named[value.name] = live[id(value)]
+        name = str(value.name)
+        if name in samples[0]:
+            live[id(value)] = [s[name] for s in samples]
+            named[name] = live[id(value)]
     yield None, named
     for node in graph:
         computed = [v for v in reads(node) if v.const_value is None]

@@ -72,10 +72,10 @@ class Histogram:
         """Count the values of `x`."""
         if not x.size:
             return
-        flat = np.asarray(x, np.float64).ravel()
+        flat = np.asarray(x, np.float32).ravel()
         self.extremes.see(flat)
         self._fit(min(self.extremes.lo, 0.0), max(self.extremes.hi, 0.0))
-        index = np.floor(np.ldexp(flat, -self.exponent)).astype(np.int64) - self.first
+        index = np.floor(np.ldexp(flat, -self.exponent)).astype(np.int32) - self.first  # exact: a power of two
         self.counts += np.bincount(index, minlength=len(self.counts))
 
     def merged(self, other: "Histogram") -> "Histogram":

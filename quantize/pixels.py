@@ -24,7 +24,7 @@ def pixel_params(levels: NDArray[np.float32], extra: tuple[float, ...] = ()) -> 
     >>> pixel_params(((np.arange(256) - 127) / 128).astype(np.float32)[None])
     QParams(scale=0.0078125, zero_point=127)
     """
-    values = np.unique(np.concatenate([levels.astype(np.float64).ravel(), np.float64(extra), [0.0]]))
+    values = np.unique(np.concatenate([levels.astype(np.float64).ravel(), np.array([*extra, 0.0])]))
     finest = (values[-1] - values[0]) / 255
     best: tuple[float, QParams] | None = None
     for scale in finest * np.linspace(1.0, COARSEST, _STEPS):

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from edgekit.quantize.interpreter import captured
 from edgekit.quantize.roles import Kind, data_inputs, role
 
+
 def integer_nodes(model: ir.Model, keep_float: Collection[str] = ()) -> frozenset[str]:
     """Names of the nodes that compute in integers. `keep_float`: names that must not."""
     graph = model.graph

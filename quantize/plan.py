@@ -94,10 +94,12 @@ def correct(
     error: OutputError,
     threads: int,
     kept: Kept | None = None,
+    quickly: bool = False,
 ) -> tuple[QuantizedModel, Kept]:
     """The quantized model with the corrections that a held-out part of the samples says help.
 
-    `kept`: a decision made before; it is repeated, not judged again.
+    `kept`: a decision made before; it is repeated, not judged again. `quickly`: judge the cheap corrections only, to
+    compare plans.
     """
     parts = split(calibration.samples)
     position = {index: k for k, index in enumerate(calibration.chosen)}
@@ -127,7 +129,7 @@ def correct(
         return attempt(chosen), Kept(chosen.round_by_output, chosen.bias)
     best: tuple[float, Corrections, QuantizedModel] | None = None
     errors: dict[str, float] = {}
-    for corrections in CANDIDATES:
+    for corrections in CANDIDATES[1:] if quickly else CANDIDATES:
         candidate = attempt(corrections)
         reading = error(want, simulate(candidate, held, threads=threads))
         errors[name_of(corrections)] = float(f"{reading:.4g}")

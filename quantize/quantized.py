@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class QParams:
-    """Per-tensor affine parameters of an 8-bit tensor, in the unsigned domain: real = scale * (q - zero_point), q 0..255.
+    """Per-tensor affine parameters of an 8-bit tensor, in the unsigned domain: real = scale * (q - zero_point).
 
     The signed form (TFLite) has the same scale and `zero_point - 128`. `scale` is a float32 value.
     """
@@ -35,7 +35,7 @@ class QParams:
     def quantize(self, x: NDArray[np.floating]) -> NDArray[np.uint8]:
         """Round half to even, saturate; any shape."""
         q = np.rint(np.asarray(x, np.float32) / np.float32(self.scale)) + self.zero_point
-        return np.clip(q, 0, 255).astype(np.uint8)
+        return np.asarray(np.clip(q, 0, 255), np.uint8)
 
     def dequantize(self, q: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Real values; any shape."""

@@ -36,20 +36,20 @@ def patches(node: ir.Node, x: NDArray[np.float32], weight_shape: tuple[int, ...]
     padded = np.pad(x, ((0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)))
     reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, 2 + spatial)))
-    windows = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
-    windows = windows[(..., *(slice(None, None, d) for d in dilations))]
+    steps = (1, 1, *strides, *dilations)
+    windows = windows[tuple(slice(None, None, step) for step in steps)]
     places = (windows.shape[0], *windows.shape[2 : 2 + spatial])
     total = int(np.prod(places))
     flat_index = np.arange(total) if total <= POSITIONS else np.sort(rng.choice(total, POSITIONS, replace=False))
     at = np.unravel_index(flat_index, places)
-    picked = windows[(at[0], slice(None), *at[1:])]  # [P, C, kernel]
+    picked = np.moveaxis(windows, 1, 1 + spatial)[at]  # [P, C, kernel]
     return picked.reshape(len(flat_index), groups, -1)
 
 
 def covariance(node: ir.Node, inputs: Sequence[NDArray[np.float32]], weight_shape: tuple[int, ...]) -> Rows:
     """[G, K, K]: covariance of the layer's inputs. Centred, since the bias takes the mean."""
-    total: Rows | float = 0.0
-    mean: NDArray[np.float64] | float = 0.0
+    total: Rows = np.zeros(())
+    mean: NDArray[np.float64] = np.zeros(())
     count = 0
     for seed, x in enumerate(inputs):
         v = patches(node, x, weight_shape, seed)

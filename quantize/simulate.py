@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from edgekit.quantize.canonical import constant
+from edgekit.quantize.canonical import constant, input_name
 from edgekit.quantize.interpreter import Array, NodeRunner, Step, reads, walk
 from edgekit.quantize.quantized import QParams, QuantizedModel, QWeight
 from edgekit.quantize.roles import Kind, data_inputs, role
@@ -23,7 +23,7 @@ Linear = Callable[[ir.Node, list[NDArray[np.float32]]], list[NDArray[np.float32]
 
 def real_values(array: Array, params: QParams | None) -> Array:
     """The float tensor behind a held one."""
-    return params.dequantize(array) if params is not None and array.dtype == np.uint8 else array
+    return params.dequantize(array.astype(np.uint8)) if params is not None and array.dtype == np.uint8 else array
 
 
 def real_weight(node: ir.Node, weight: QWeight) -> NDArray[np.float32]:
@@ -78,7 +78,7 @@ def stepper(
             results: list[list[Array]] = [[y] for y in linear(node, [np.asarray(r[0], np.float32) for r in real])]
         else:
             constants = {
-                str(v.name): activations[str(v.name)].dequantize(activations[str(v.name)].quantize(c))
+                str(v.name): _rounded(c, activations[str(v.name)])
                 for v in data_inputs(node, row)
                 if (c := constant(v)) is not None
             }
@@ -98,9 +98,14 @@ def _written(name: str, array: Array, activations: Mapping[str, QParams], hints:
     return array
 
 
+def _rounded(array: Array, params: QParams) -> Array:
+    """A constant as the integer network sees it."""
+    return params.dequantize(params.quantize(np.asarray(array, np.float32)))
+
+
 def linear_runner(node: ir.Node, weight: NDArray[np.float32], threads: int) -> NodeRunner:
     """The node with other weights and a bias of zero."""
-    constants: dict[str, Array] = {str(node.inputs[1].name): weight}
+    constants: dict[str, Array] = {input_name(node, 1): weight}
     if len(node.inputs) > 2 and (bias := node.inputs[2]) is not None and (b := constant(bias)) is not None:
         constants[str(bias.name)] = np.zeros_like(b)
     return NodeRunner(node, threads=threads, constants=constants)
@@ -147,5 +152,5 @@ def simulate(
 
 def bias_scale(quantized: QuantizedModel, node: ir.Node) -> NDArray[np.float64]:
     """Real value of one step of the node's int32 accumulator, per output channel."""
-    source = quantized.activations[str(node.inputs[0].name)]
+    source = quantized.activations[input_name(node, 0)]
     return np.float64(source.scale) * quantized.weights[str(node.name)].scales.astype(np.float64)

@@ -17,6 +17,7 @@ from edgekit.quantize.interpreter import captured
 from edgekit.quantize.observers import Interval
 from edgekit.quantize.quantized import QParams
 from edgekit.quantize.roles import Kind, data_inputs, role
+from edgekit.quantize.useful import useful_range
 
 SMALLEST_SCALE: Final = 1e-9  # the product with a weight scale must stay a normal float32
 _EMPTY: Final = QParams(float(np.float32(1 / 255)), 0)
@@ -121,6 +122,7 @@ def solve(
     graph = model.graph
     reading = read(graph, integer)
     constants = {str(v.name): a for n in graph for v in n.inputs if v is not None and (a := constant(v)) is not None}
+    useful = {str(v.name): useful_range(v) for n in graph for v in n.outputs if v.name}
     classes, pinned, ties = _Classes(), dict(fixed_inputs or {}), []
     for node in graph:
         row = role(node) if node.name in integer else None
@@ -142,7 +144,7 @@ def solve(
     for root, names in members.items():
         interval = Interval(0.0, 0.0)
         for name in names:
-            interval = interval.union(_interval(name, intervals, constants))
+            interval = interval.union(_interval(name, intervals, constants, useful))
             for fill in fills.get(name, ()):
                 interval = interval.union(Interval(min(fill, 0.0), max(fill, 0.0)))
         pins = {pinned[n] for n in names if n in pinned}
@@ -154,7 +156,7 @@ def solve(
                 conflicts.add(root)
         activations |= dict.fromkeys(names, params)
     demoted = frozenset(node for node, tied in ties if classes.find(tied[0]) in conflicts)
-    hints = {n: params_for(_interval(n, intervals, constants)) for n in reading.hinted}
+    hints = {n: params_for(_interval(n, intervals, constants, useful)) for n in reading.hinted}
     return Parameters(activations, hints, demoted)
 
 
@@ -162,11 +164,14 @@ def _interval(
     name: str,
     intervals: Mapping[str, Interval],
     constants: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]],
+    useful: Mapping[str, Interval],
 ) -> Interval:
     if name in constants:
         array = constants[name]
         return Interval(float(min(array.min(initial=0), 0)), float(max(array.max(initial=0), 0)))
-    return intervals.get(name, Interval(0.0, 0.0))
+    seen = intervals.get(name, Interval(0.0, 0.0))
+    needed = useful.get(name, seen)
+    return Interval(max(seen.lo, needed.lo), min(seen.hi, needed.hi))
 
 
 def _pad_fills(graph: ir.Graph, integer: Collection[str]) -> dict[str, list[float]]:

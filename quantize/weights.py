@@ -55,11 +55,11 @@ def weight_scales(rows: Rows, weights: WeightSet) -> NDArray[np.float64]:
         for sign in (1, -1):
             top = np.sort(np.maximum(sign * rows, 0), axis=2)[:, :, -pairs:].sum(axis=2)
             scales = np.maximum(scales, top / PAIR_LIMIT)
-    return np.maximum(scales, _TINIEST)
+    return np.asarray(np.maximum(scales, _TINIEST))
 
 
 class PairBound:
-    """Bounds of the next weight of each output channel, given those before it: no pair of equal sign passes the limit."""
+    """Bounds of the next weight of each output channel, given those before: no pair of equal sign passes the limit."""
 
     def __init__(self, shape: tuple[int, ...], weights: WeightSet) -> None:
         self._safe = weights == "saturation-safe"

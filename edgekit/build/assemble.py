@@ -64,7 +64,8 @@ def entry_of(
 
 def golden_of(golden: Sequence[Golden]) -> tuple[tuple[GoldenSample, ...], dict[str, bytes]]:
     """The kept golden samples and their blobs by hash."""
-    samples, blobs = [], {}
+    samples: list[GoldenSample] = []
+    blobs: dict[str, bytes] = {}
     for sample in golden:
         if not sample.is_kept:
             continue

@@ -52,7 +52,7 @@ def cache_key(options: BuildOptions) -> str | None:
 def _files(options: BuildOptions) -> Iterator[Path]:
     """Every file that a build of these options reads."""
     model = Path(options.model)
-    given = [options.calibration, options.eval_data, options.labels, options.classes, options.recipe]
+    given: list[object] = [options.calibration, options.eval_data, options.labels, options.classes, options.recipe]
     given += [options.preprocess, options.task, options.device]
     if model.is_file():
         yield model

@@ -27,18 +27,19 @@ def edge_input(
     made: dict[str, Array] = {}
     for port in ports:
         shape, span = shapes[port.name], ranges.get(port.name, _PIXELS if port.dtype == "uint8" else _NOTHING)
-        values = {
-            "zeros": lambda s=shape: np.zeros(s),
-            "lowest": lambda s=shape, r=span: np.full(s, r.lo),
-            "highest": lambda s=shape, r=span: np.full(s, r.hi),
-            "noise": lambda s=shape, r=span: rng.uniform(r.lo, r.hi, s),
-        }[name]()
+        low, high = {
+            "zeros": (0.0, 0.0),
+            "lowest": (span.lo, span.lo),
+            "highest": (span.hi, span.hi),
+            "noise": (span.lo, span.hi),
+        }[name]
+        values = np.full(shape, low) if low == high else rng.uniform(low, high, shape)
         made[port.name] = np.asarray(values).astype(port.dtype)
     return made
 
 
 def relative_errors(want: Mapping[str, Array], got: Mapping[str, Array]) -> dict[str, float]:
-    """|got − want| / |want| per float output; share of places that differ per integer output. Inf where it is not finite."""
+    """|got − want| / |want| per float output, share of places that differ per integer one; inf: not finite."""
     errors = {}
     for name, a in want.items():
         b = got[name]

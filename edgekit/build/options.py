@@ -16,11 +16,11 @@ Prefer = Literal["speed", "size", "accuracy"]
 class BuildOptions:
     """Everything that `edgekit build` takes.
 
-    `calibration`: a folder of images or .npz files, a .npy or .npz file, or `file.py:function` (a generator of samples).
+    `calibration`: a folder of images or .npz files, a .npy or .npz file, or `file.py:function`, a generator of samples.
     `preprocess` and `task`: a preset's name, a TOML file or a value; None with images is a usage error, no default.
     `runtimes`: those named must take the model; empty: each that can. `precision`: None decides by measurement.
     `max_drop`: accuracy points (top-1 or mAP, of 100) that may be lost on `eval`; more is `PromiseNotKept`.
-    `recipe`: decisions made before, from `OUT.report/recipe.json`. `random_data`: calibrate on noise, said so everywhere.
+    `recipe`: decisions made before, from `OUT.report/recipe.json`. `random_data`: calibrate on noise, and say so.
     """
 
     model: Path | str

@@ -14,33 +14,31 @@ from edgekit.build import accuracy, assemble, resolve
 from edgekit.build.cache import cache_key, keep, restore
 from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
 from edgekit.build.decide import Decision, Pair, decide, order
-from edgekit.build.importing import ImportedModel, import_model
+from edgekit.build.importing import import_model
 from edgekit.build.options import BuildOptions
+from edgekit.build.quantizing import quantize
 from edgekit.build.report import report_files
 from edgekit.build.samples import open_samples, random_samples
 from edgekit.build.shares import integer_share
 from edgekit.build.tools import tool_versions
 from edgekit.build.uint8_input import real_name, take_pixels
+from edgekit.build.work import Work
 from edgekit.compile.targets import target
 from edgekit.core import manifest as manifests
 from edgekit.core.artifact import Port
 from edgekit.core.bundle import Bundle
 from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, UsageError
 from edgekit.core.manifest import Manifest, Provenance
-from edgekit.core.postprocess import Postprocess
 from edgekit.core.preprocess import Preprocess
-from edgekit.core.profile import DeviceProfile, load_profile
+from edgekit.core.profile import load_profile
 from edgekit.core.threads import usable_cpus
-from edgekit.quantize.attention import GAIN_WANTED, score_projections
-from edgekit.quantize.calibration import Calibration, Samples, calibrate
-from edgekit.quantize.integers import load_integers, pack_integers
+from edgekit.quantize.calibration import Calibration, Samples
+from edgekit.quantize.integers import pack_integers
 from edgekit.quantize.pixels import pixel_params
 from edgekit.quantize.placement import integer_nodes
-from edgekit.quantize.plan import correct, place_and_solve, relative_error, split
 from edgekit.quantize.quantized import QParams, QuantizedModel
-from edgekit.quantize.recipe import Kept, Recipe, pack, unpack
+from edgekit.quantize.recipe import Recipe
 from edgekit.quantize.roles import Kind, role
-from edgekit.quantize.solver import Parameters
 from edgekit.quantize.weights import WeightSet
 from edgekit.runtimes.registry import runtime
 
@@ -56,21 +54,6 @@ class BuildResult:
     output: Path
     manifest: Manifest
     recipe: Recipe
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What every stage reads."""
-
-    options: BuildOptions
-    imported: ImportedModel
-    profile: DeviceProfile
-    is_host: bool
-    preprocess: Mapping[str, Preprocess]
-    fixed_inputs: Mapping[str, QParams]
-    task: Postprocess
-    runtimes: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
 
 
 def build(options: BuildOptions, progress: Progress = lambda stage: None) -> BuildResult:
@@ -106,14 +89,8 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     given = _given_recipe(options)
     wants_integers = options.precision in (None, "int8")
     samples = _samples(work, wants_integers)
-    calibration = None
-    if samples is not None:
-        progress("calibrate")
-        observer = options.observer or (given.observer if given else "minmax")
-        calibration = calibrate(
-            model, samples, observer_name=observer, chosen=split(len(samples)).chosen, threads=usable_cpus()
-        )
-    recipe, quantized = _quantize(work, calibration, samples, given, progress)
+    done = quantize(work, samples, given, progress)
+    recipe, calibration, quantized = done.recipe, done.calibration, done.models
     progress("prove")
     reference = _reference(model)
     golden = golden_samples(reference, work.imported.inputs, _kept_samples(work, samples), calibration)
@@ -161,14 +138,14 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     return result
 
 
-def _picture(work: _Work) -> tuple[Port | None, Preprocess | None]:
+def _picture(work: Work) -> tuple[Port | None, Preprocess | None]:
     """The input that takes a picture, and how."""
     for name, preprocess in work.preprocess.items():
         return next(p for p in work.imported.inputs if p.name == name), preprocess
     return None, None
 
 
-def _manifest(work: _Work) -> Manifest:
+def _manifest(work: Work) -> Manifest:
     """What does not depend on how the model was quantized."""
     return Manifest(
         model=work.options.output.stem,
@@ -183,7 +160,7 @@ def _manifest(work: _Work) -> Manifest:
     )
 
 
-def _plan(work: _Work) -> BuildResult:
+def _plan(work: Work) -> BuildResult:
     """What a build would do, as far as it is known without reading a sample; nothing is written."""
     integer = integer_nodes(work.imported.model) if work.options.precision in (None, "int8") else frozenset()
     recipe = Recipe(integer_nodes=tuple(sorted(integer)), model_sha256=work.imported.source_sha256)
@@ -191,7 +168,7 @@ def _plan(work: _Work) -> BuildResult:
     return BuildResult(work.options.output, made, recipe)
 
 
-def _prepare(options: BuildOptions, progress: Progress) -> _Work:
+def _prepare(options: BuildOptions, progress: Progress) -> Work:
     """Everything that can be refused before long work starts is refused here."""
     accuracy.check_apart(options)
     profile = load_profile(options.device)
@@ -219,10 +196,10 @@ def _prepare(options: BuildOptions, progress: Progress) -> _Work:
     if not taking:
         raise RuntimeRefuses(refusals)
     is_host = options.device == "host"
-    return _Work(options, imported, profile, is_host, preprocess, fixed, task, tuple(taking), tuple(refusals))
+    return Work(options, imported, profile, is_host, preprocess, fixed, task, tuple(taking), tuple(refusals))
 
 
-def _samples(work: _Work, wants_integers: bool) -> Samples | None:
+def _samples(work: Work, wants_integers: bool) -> Samples | None:
     options = work.options
     if options.calibration is not None:
         preprocess = next(iter(work.preprocess.values()), None)
@@ -253,102 +230,6 @@ def _fixed_inputs(preprocess: Mapping[str, Preprocess]) -> dict[str, QParams]:
     }
 
 
-def _weight_sets(work: _Work) -> dict[str, WeightSet]:
-    """Which integers each runtime gets on this profile."""
-    return {name: work.profile.weights_for(name) for name in work.runtimes}
-
-
-def _quantize(
-    work: _Work, calibration: Calibration | None, samples: Samples | None, given: Recipe | None, progress: Progress
-) -> tuple[Recipe, dict[WeightSet, QuantizedModel]]:
-    """The recipe so far and the quantized model for each weight set that is needed."""
-    options = work.options
-    base = given or Recipe(
-        observer=options.observer or "minmax",
-        granularity=options.granularity or "channel",
-    )
-    base = replace(base, model_sha256=work.imported.source_sha256)
-    if calibration is None or samples is None or options.precision in ("fp32", "fp16"):
-        return base, {}
-    model = work.imported.model
-    if given is not None and given.activations and not given.keep_float:
-        integer = frozenset(given.integer_nodes)
-        parameters = Parameters(unpack(given.activations), unpack(given.output_hint), frozenset())
-    else:
-        integer, parameters = place_and_solve(
-            model, calibration, keep_float=base.keep_float, fixed_inputs=work.fixed_inputs
-        )
-        integer, parameters = _spare_scores(work, base, integer, parameters, calibration, samples)
-    recipe = replace(
-        base,
-        integer_nodes=tuple(sorted(integer)),
-        activations=pack(parameters.activations),
-        output_hint=pack(parameters.output_hint),
-    )
-    if not integer:
-        return recipe, {}
-    quantized: dict[WeightSet, QuantizedModel] = {}
-    kept: dict[str, Kept] = {}
-    stored = load_integers(options.recipe, recipe) if options.recipe is not None else None
-    for weights in sorted(set(_weight_sets(work).values())):
-        progress(f"quantize ({weights})")
-        if stored is not None and weights in stored:
-            values, biases = stored[weights]
-            quantized[weights] = QuantizedModel(
-                model, integer, parameters.activations, values, biases, parameters.output_hint
-            )
-            kept[weights] = recipe.corrections[weights]
-            continue
-        quantized[weights], kept[weights] = correct(
-            model,
-            integer,
-            parameters,
-            calibration,
-            samples,
-            weights=weights,
-            granularity=recipe.granularity,
-            error=relative_error,
-            threads=usable_cpus(),
-            kept=given.corrections.get(weights) if given else None,
-        )
-    return replace(recipe, corrections=kept), quantized
-
-
-def _spare_scores(
-    work: _Work,
-    recipe: Recipe,
-    integer: frozenset[str],
-    parameters: Parameters,
-    calibration: Calibration,
-    samples: Samples,
-) -> tuple[frozenset[str], Parameters]:
-    """Query and key projections in float, where the held-out error falls much by it."""
-    delicate = score_projections(work.imported.model, integer)
-    if not delicate:
-        return integer, parameters
-    spared = place_and_solve(
-        work.imported.model,
-        calibration,
-        keep_float={*recipe.keep_float, *delicate},
-        fixed_inputs=work.fixed_inputs,
-    )
-    readings = []
-    for nodes, solved in ((integer, parameters), spared):
-        _, kept = correct(
-            work.imported.model,
-            nodes,
-            solved,
-            calibration,
-            samples,
-            weights="full",
-            granularity=recipe.granularity,
-            error=relative_error,
-            threads=usable_cpus(),
-        )
-        readings.append(min(kept.errors.values(), default=0.0))
-    return spared if readings[1] < GAIN_WANTED * readings[0] else (integer, parameters)
-
-
 def _reference(model: ir.Model) -> Reference:
     """The float answer: ONNX Runtime on the canonical graph."""
     emitted = target("onnxruntime").emit_float(model)
@@ -356,7 +237,7 @@ def _reference(model: ir.Model) -> Reference:
     return session
 
 
-def _kept_samples(work: _Work, samples: Samples | None) -> dict[str, Mapping[str, Array]]:
+def _kept_samples(work: Work, samples: Samples | None) -> dict[str, Mapping[str, Array]]:
     if samples is None:
         samples = random_samples(work.imported.inputs, assemble.KEPT_IN_BUNDLE)
     first = range(min(assemble.KEPT_IN_BUNDLE, len(samples)))
@@ -364,14 +245,14 @@ def _kept_samples(work: _Work, samples: Samples | None) -> dict[str, Mapping[str
 
 
 def _pairs(
-    work: _Work, quantized: Mapping[WeightSet, QuantizedModel], golden: Sequence[Golden], progress: Progress
+    work: Work, quantized: Mapping[WeightSet, QuantizedModel], golden: Sequence[Golden], progress: Progress
 ) -> tuple[tuple[Pair, ...], tuple[Refusal, ...]]:
     """Both precisions of each runtime, proved. A runtime that fails here refuses the model by name."""
-    imported, sets = work.imported, _weight_sets(work)
+    imported = work.imported
     pairs, refusals = [], list(work.refusals)
     for name in work.runtimes:
         progress(f"prove {name}")
-        weights = sets[name]
+        weights = work.weights_for(name)
         integers = quantized.get(weights)
         try:
             fp32 = emit(name, imported.model, None, None, imported.inputs, imported.outputs)
@@ -403,7 +284,7 @@ def _pairs(
 
 
 def _write(
-    work: _Work,
+    work: Work,
     recipe: Recipe,
     quantized: Mapping[WeightSet, QuantizedModel],
     calibration: Calibration | None,

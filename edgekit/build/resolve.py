@@ -45,9 +45,10 @@ def preprocess_for(options: BuildOptions, inputs: Sequence[Port]) -> dict[str, P
         if options.calibration is not None and holds_images(options.calibration):
             fitting = sorted({name for p in pictures for name in presets_fitting(p)})
             shape = ", ".join(f"{p.name} {list(p.shape)}" for p in pictures) or "no input of four axes"
+            listed = ", ".join(fitting) or "none"
             raise UsageError(
                 "calibration with images",
-                f"no --preprocess says how an image becomes the input ({shape}); presets that fit: {', '.join(fitting) or 'none'}",
+                f"no --preprocess says how an image becomes the input ({shape}); presets that fit: {listed}",
                 "add --preprocess with the one that the model was trained with, or a TOML file",
             )
         return {}

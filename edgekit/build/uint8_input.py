@@ -35,10 +35,13 @@ def take_pixels(imported: ImportedModel, name: str, preprocess: Preprocess) -> t
     nodes, result = [cast], cast.outputs[0]
     for op, values, neutral in (("Mul", gain, 1.0), ("Add", offset, 0.0)):
         if (values != neutral).any():
+            factors = values.astype(np.float32).reshape(shape)
             operand = ir.Value(
-                name=f"{name}/{op.lower()}", const_value=ir.tensor(values.astype(np.float32).reshape(shape))
+                name=f"{name}/{op.lower()}",
+                shape=ir.Shape(factors.shape),
+                type=ir.TensorType(ir.DataType.FLOAT),
+                const_value=ir.tensor(factors),
             )
-            operand.shape, operand.type = operand.const_value.shape, ir.TensorType(ir.DataType.FLOAT)  # type: ignore[union-attr]
             graph.register_initializer(operand)
             node = ir.node(op, [result, operand], name=f"{name}/normalise_{op.lower()}")
             nodes.append(node)

@@ -27,7 +27,7 @@ def settle_branches(model: ir.Model) -> None:
 
 def _settle_one_level(model: ir.Model) -> bool:
     known: dict[int, Array | None] = {}
-    for graph in all_graphs(model):
+    for graph in (model.graph,):
         choices = [node for node in graph if node.op_type == "If"]
         decided = [(node, value) for node in choices if (value := _value(node.inputs[0], known)) is not None]
         for node, value in decided:

@@ -17,9 +17,11 @@ from edgekit.build.rewrite.activations import recognise_activations
 from edgekit.build.rewrite.batch_norm import split_batch_norms
 from edgekit.build.rewrite.channel_constants import fold_channel_constants
 from edgekit.build.rewrite.clips import form_clips
-from edgekit.build.rewrite.engine_fold import engine_fold
+from edgekit.build.rewrite.default_attributes import drop_default_attributes
+from edgekit.build.rewrite.engine_fold import engine_fold, has_constant_nodes
 from edgekit.build.rewrite.flatten import form_flattens
 from edgekit.build.rewrite.gemm_form import form_gemms
+from edgekit.build.rewrite.global_pools import form_global_pools
 from edgekit.build.rewrite.layer_norm import recognise_layer_norms
 from edgekit.build.rewrite.matching import drop_dead
 from edgekit.build.rewrite.no_operations import remove_no_operations
@@ -53,7 +55,9 @@ PASSES: Final = (
     Pass("split batch norms", split_batch_norms),
     Pass("form gemms", form_gemms),
     Pass("fold channel constants", fold_channel_constants),
+    Pass("form global pools", form_global_pools),
     Pass("form flattens", form_flattens),
+    Pass("drop default attributes", drop_default_attributes),
 )
 
 
@@ -76,7 +80,9 @@ def _rewritten(model: ir.Model, passes: Sequence[Pass], *, is_folded: bool = Tru
     _settle(result)
     for _ in range(_ROUNDS):
         changed = [each.apply(result) for each in passes]
-        if not any(changed):
+        if is_folded and has_constant_nodes(result):  # a shape that is known now makes more of the graph constant
+            result = engine_fold(result)
+        elif not any(changed):
             break
         _settle(result)
     return result

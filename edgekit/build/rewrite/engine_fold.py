@@ -6,6 +6,7 @@ operators alike. Constants that would grow past `GROWTH_LIMIT` bytes stay comput
 """
 
 import tempfile
+from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +14,11 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 
+from edgekit.build.rewrite.matching import sizes as sizes_of
 from edgekit.core.errors import Unsupported
 
 GROWTH_LIMIT: Final = 1 << 20
+_RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 _OFF: Final = (
     "ConstantSharing",  # names by count
     "ConvAddFusion",
@@ -59,3 +62,20 @@ def engine_fold(model: ir.Model) -> ir.Model:
         if all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
         else ir.from_proto(ir.to_proto(model))
     )
+
+
+def has_constant_nodes(model: ir.Model) -> bool:
+    """Whether a node computes from constants alone, and so could be folded."""
+    return any(
+        node.inputs
+        and all(value is None or value.const_value is not None for value in node.inputs)
+        and not any(output.is_graph_output() for output in node.outputs)
+        and _small(node)
+        for node in model.graph
+    )
+
+
+def _small(node: ir.Node) -> bool:
+    """Whether every result is known to stay below the limit."""
+    sizes = [sizes_of(output) for output in node.outputs if output.name]
+    return node.op_type not in _RANDOM and all(s is not None and 4 * prod(s) <= GROWTH_LIMIT for s in sizes)
