@@ -59,11 +59,14 @@ def settle_shape_chains(model: ir.Model) -> bool:
 
 def _settle_reshape(node: ir.Node, known: dict[int, Known | None]) -> bool:
     source, target = node.inputs[0], node.inputs[1]
-    if source is None or target is None or target.producer() is None or integer(node, "allowzero", 0):
+    if source is None or target is None:
         return False
     found = _known(target, known)
-    if found is None:
+    if found is None or (integer(node, "allowzero", 0) and 0 in found.sizes):
         return False
+    if target.producer() is None:  # a constant without a zero means the same whatever `allowzero` says
+        return node.attributes.pop("allowzero", None) is not None
+    node.attributes.pop("allowzero", None)
     dims = () if source.shape is None else tuple(_size(dim, source, axis) for axis, dim in enumerate(source.shape))
     wanted: list[int] = []
     for axis, size in enumerate(found.sizes):
