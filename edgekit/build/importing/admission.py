@@ -12,6 +12,7 @@ from edgekit.quantize.canonical import constant, integer
 
 OLDEST_OPSET: Final = 9
 NEWEST_OPSET: Final = 28
+_AGAIN: Final = "export the model again"
 EVALUATE: Final = "export in inference mode (PyTorch: model.eval() before the export)"
 
 
@@ -24,7 +25,7 @@ def admit_opset(imports: Iterable[onnx.OperatorSetIdProto], label: str) -> int:
     opset = next((by_domain[domain] for domain in DEFAULT_DOMAINS if domain in by_domain), None)
     if opset is None:
         other = ", ".join(sorted(by_domain)) or "none"
-        raise BadInput(label, f"names no opset of the default domain (only: {other})", "export the model again")
+        raise BadInput(label, f"names no opset of the default domain (only: {other})", _AGAIN)
     newest = min(NEWEST_OPSET, onnx.defs.onnx_opset_version())
     if opset > newest:
         why = f"opset {opset} is newer than {newest}, the newest that the runtimes take"
@@ -45,7 +46,7 @@ def admit_operators(model: ir.Model) -> None:
             )
             raise Unsupported(subject, why, _domain_remedy(node.domain))
         if node.version is None:
-            raise BadInput(subject, "its opset is not named", "export the model again")
+            raise BadInput(subject, "its opset is not named", _AGAIN)
         try:
             schema = onnx.defs.get_schema(node.op_type, node.version, "")
         except onnx.defs.SchemaError:
@@ -53,8 +54,8 @@ def admit_operators(model: ir.Model) -> None:
             raise Unsupported(subject, why, "check the exporter, or the opset that the model names") from None
         if schema.deprecated and node.op_type != "GroupNormalization":  # deprecated at 18, yet the only form until 21
             why = f"operator {node.op_type} of domain 'ai.onnx' was removed before opset {node.version}"
-            raise Unsupported(subject, why, "export the model again")
-        _admit_arity(node, schema, subject)
+            raise Unsupported(subject, why, _AGAIN)
+        _admit_form(node, schema, subject)
 
 
 def settle_inference(model: ir.Model) -> None:
@@ -65,14 +66,23 @@ def settle_inference(model: ir.Model) -> None:
             settle(node)
 
 
-def _admit_arity(node: ir.Node, schema: onnx.defs.OpSchema, subject: str) -> None:
+def _admit_form(node: ir.Node, schema: onnx.defs.OpSchema, subject: str) -> None:
+    for name, attribute in node.attributes.items():
+        known = schema.attributes.get(name)
+        if known is None:
+            raise BadInput(subject, f"has an attribute '{name}', which opset {node.version} does not know", _AGAIN)
+        if known.type != getattr(onnx.defs.OpSchema.AttrType, attribute.type.name, None):
+            raise BadInput(subject, f"its attribute '{name}' is a {attribute.type.name.lower()}", _AGAIN)
     given = len(node.inputs)
     if not schema.min_input <= given <= schema.max_input:
         why = f"has {given} inputs where opset {node.version} takes {schema.min_input} to {schema.max_input}"
-        raise BadInput(subject, why, "export the model again")
+        raise BadInput(subject, why, _AGAIN)
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    if any(not out.name and form.option == single for out, form in zip(node.outputs, schema.outputs, strict=False)):
+        raise BadInput(subject, "a result that it must give has no name", _AGAIN)
     missing = sorted(name for name, a in schema.attributes.items() if a.required and name not in node.attributes)
     if missing:
-        raise BadInput(subject, f"lacks the attribute '{missing[0]}'", "export the model again")
+        raise BadInput(subject, f"lacks the attribute '{missing[0]}'", _AGAIN)
 
 
 def _domain_remedy(domain: str) -> str:

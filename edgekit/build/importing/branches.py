@@ -11,7 +11,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from edgekit.build.importing.shapes import infer_shapes
-from edgekit.build.importing.structure import all_graphs, subgraphs
+from edgekit.build.importing.structure import subgraphs
 from edgekit.quantize.canonical import CANONICAL_OPSET, constant, integer
 
 Array = NDArray[np.generic]
@@ -21,20 +21,17 @@ _NEVER: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", 
 
 def settle_branches(model: ir.Model) -> None:
     """Inline the branch of each If whose condition follows from constants and known shapes; `model` has shapes."""
-    while _settle_one_level(model):
+    while decided := _decided(model.graph):
+        for node, takes_then in decided:
+            _inline(model.graph, node, takes_then=takes_then)
         infer_shapes(model, are_noted_true=True)
 
 
-def _settle_one_level(model: ir.Model) -> bool:
+def _decided(graph: ir.Graph) -> list[tuple[ir.Node, bool]]:
+    """Ifs of the graph whose way is known. Those inside an open If wait: its branches may contradict each other."""
     known: dict[int, Array | None] = {}
-    for graph in (model.graph,):
-        choices = [node for node in graph if node.op_type == "If"]
-        decided = [(node, value) for node in choices if (value := _value(node.inputs[0], known)) is not None]
-        for node, value in decided:
-            _inline(graph, node, takes_then=bool(value.all()))
-        if decided:
-            return True  # other graphs of the list may be gone now
-    return False
+    choices = [(node, _value(node.inputs[0], known)) for node in graph if node.op_type == "If"]
+    return [(node, bool(value.all())) for node, value in choices if value is not None]
 
 
 def _inline(graph: ir.Graph, node: ir.Node, *, takes_then: bool) -> None:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from edgekit.build.importing import binding, precision, shapes
 from edgekit.build.importing.admission import admit_operators, admit_opset, settle_inference
 from edgekit.build.importing.branches import settle_branches
+from edgekit.build.importing.engine import admit_by_engine
 from edgekit.build.importing.imported import ImportedModel
 from edgekit.build.importing.onnx_file import read_onnx
 from edgekit.build.importing.opset import to_canonical_opset
@@ -63,6 +64,7 @@ def import_proto(
         notes += (f"opset {opset} is brought to {CANONICAL_OPSET}",)
     shapes.infer_shapes(model, are_noted_true=True)
     settle_branches(model)
+    admit_by_engine(model)
     notes += _renamed(names, model.graph.outputs)
     from edgekit.build.rewrite import canonicalize  # it works with this package's own parts
 

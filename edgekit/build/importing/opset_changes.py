@@ -142,7 +142,7 @@ def _group_norm(node: ir.Node) -> None:
     groups = integer(node, "num_groups", 1)
     for index, name in ((1, "scale"), (2, "bias")):
         array = constant(node.inputs[index])
-        if array is None or not isinstance(channels, int):
+        if array is None or not isinstance(channels, int) or groups < 1 or len(array) != groups:
             why = f"its {name} per group is computed, or its number of channels is free"
             raise Unsupported(f"'{node.name}' (GroupNormalization)", why, "export with opset 21, or with opset 17")
         put_constant(node, index, name, np.repeat(array, channels // groups))
