@@ -37,6 +37,8 @@ def cache_key(options: BuildOptions) -> str | None:
             raw = part.encode() if isinstance(part, str) else part
             digest.update(len(raw).to_bytes(8, "little") + raw)
 
+    for source in sorted(Path(edgekit.__file__).parent.rglob("*.py")):  # a checkout changes under one version
+        add(source.read_bytes())
     add(edgekit.__version__, repr(sorted(tool_versions().items())), cpu_features(), options.output.stem)
     try:
         for field in fields(options):

@@ -27,8 +27,10 @@ _OFF: Final = (
     "DoubleQDQPairsRemover",
     "EnsureUniqueDQForNodeUnit",
     "GatherToSliceFusion",
+    "GeluFusionL1",  # names by count; `activations` and `layer_norm` know more forms
     "GemmSumFusion",
     "GemmTransposeFusion",
+    "LayerNormFusionL1",
     "MatMulAddFusion",  # a canonical MatMul and its Add stay apart
     "MatmulBNFusion",
     "PadFusion",
