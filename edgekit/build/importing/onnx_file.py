@@ -13,14 +13,16 @@ from typing import Final
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 
-from edgekit.core.errors import BadInput
+from edgekit.core.errors import BadInput, Unsupported
 from edgekit.core.files import input_fault, read_input
 
 REMEDY: Final = "give the .onnx file as it was exported"
 _TEXT_PROBE: Final = 512
 _PRINTABLE: Final = 0.97
+_TEXT_OR_MESSAGE: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE)
 _TYPED: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 _COMPLEX: Final = (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128)  # two numbers each
 
@@ -37,7 +39,8 @@ def read_onnx(path: Path) -> OnnxFile:
     """The model in a file, weights included.
 
     Raises `BadInput` where it is missing, empty, text, truncated, without a graph, or where external data is missing,
-    too short, or outside the model's folder; `EnvironmentFault` where a file cannot be read.
+    too short, or outside the model's folder; `Unsupported` for an IR version to come; `EnvironmentFault` where a file
+    cannot be read.
     """
     raw = read_input(path)
     proto = parse(raw, str(path))
@@ -54,7 +57,7 @@ def read_onnx(path: Path) -> OnnxFile:
 
 
 def parse(raw: bytes, label: str) -> onnx.ModelProto:
-    """Raw bytes as a model with a graph. Raises `BadInput`."""
+    """Raw bytes as a model with a graph. Raises `BadInput`, `Unsupported`."""
     if not raw:
         raise BadInput(label, "an empty file, not an ONNX model", REMEDY)
     proto = onnx.ModelProto()
@@ -67,9 +70,25 @@ def parse(raw: bytes, label: str) -> onnx.ModelProto:
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         why = "a text file, not an ONNX model" if _is_text(raw) else "holds no ONNX graph"
         raise BadInput(label, why, REMEDY)
+    if proto.ir_version > onnx.IR_VERSION:
+        why = f"IR version {proto.ir_version} is newer than {onnx.IR_VERSION}, the newest that is read"
+        raise Unsupported(label, why, f"export with IR version {onnx.IR_VERSION} or older, or pip install -U onnx")
+    _check_texts(proto, label)
     if not proto.opset_import:
         raise BadInput(label, "names no opset: cut short, or not a whole ONNX model", REMEDY)
     return proto
+
+
+def _check_texts(message: Message, label: str) -> None:
+    """Names are UTF-8: protobuf gives those that are not as bytes, which nothing behind it takes."""
+    for field, content in message.ListFields():
+        if field.type not in _TEXT_OR_MESSAGE:
+            continue
+        for each in (content,) if isinstance(content, str | bytes | Message) else content:
+            if isinstance(each, bytes):
+                raise BadInput(label, f"damaged: a {field.name} is no UTF-8 text", REMEDY)
+            if isinstance(each, Message):
+                _check_texts(each, label)
 
 
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -142,8 +161,10 @@ def _expected_size(tensor: onnx.TensorProto) -> int | None:
     try:
         kind = ir.DataType(tensor.data_type)
     except ValueError:
-        return None
-    if kind in (ir.DataType.STRING, ir.DataType.UNDEFINED):
+        kind = ir.DataType.UNDEFINED
+    if kind is ir.DataType.UNDEFINED or any(dim < 0 for dim in tensor.dims):
+        raise BadInput(f"tensor '{tensor.name}'", "has no element type, or a size below zero", "export the model again")
+    if kind is ir.DataType.STRING:
         return None
     bits = round(8 * kind.itemsize)
     return -(-int(prod(tensor.dims)) * bits // 8)

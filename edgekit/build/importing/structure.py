@@ -10,7 +10,9 @@ import onnx
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
+from edgekit.build.importing.definitions import check_definitions
 from edgekit.core.errors import BadInput, Unsupported
+from edgekit.quantize.interpreter import IR_VERSION
 
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 
@@ -39,19 +41,20 @@ def to_ir(proto: onnx.ModelProto, label: str) -> ir.Model:
 
     Raises `BadInput` where tensors are read that nothing defines, or defined twice.
     """
-    _check_definitions(proto.graph, label, frozenset())
+    check_definitions(proto, label)
     for graph in proto_graphs(proto.graph):
         if graph.sparse_initializer:
             name = graph.sparse_initializer[0].values.name
             raise Unsupported(f"tensor '{name}'", "sparse weights are not taken", "export the model with dense weights")
     try:
         model = ir.from_proto(proto)
-    except (ValueError, TypeError, KeyError, NotImplementedError, AttributeError) as error:
+    except (ir.serde.SerdeError, ValueError, TypeError, KeyError, NotImplementedError, AttributeError) as error:
         raise BadInput(label, f"damaged graph: {error}", "export the model again") from error
     for value, declared in zip(model.graph.inputs, proto.graph.input, strict=True):
         # an output of the same name would overwrite what the input says
         value.type = ir.serde.deserialize_type_proto_for_type(declared.type)
         value.shape = ir.serde.deserialize_type_proto_for_shape(declared.type)
+    model.ir_version = IR_VERSION
     _settle_domains(model)
     _inline(model, label)
     try:
@@ -156,29 +159,6 @@ def proto_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from proto_graphs(child)
 
 
-def _check_definitions(graph: onnx.GraphProto, label: str, outer: frozenset[str]) -> None:
-    """Each tensor is defined once in its graph and nothing undefined is read."""
-    weights = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    defined = {value.name for value in graph.input} | weights
-    for node in graph.node:
-        for name in filter(None, node.output):
-            if name in defined:
-                raise BadInput(label, f"tensor '{name}' is defined twice", "export the model again")
-            defined.add(name)
-    visible = outer | defined
-    for node in graph.node:
-        for name in filter(None, node.input):
-            if name not in visible:
-                why = f"node '{node.name}' ({node.op_type}) reads '{name}', which nothing gives"
-                raise BadInput(label, why, "export the model again")
-        for attribute in node.attribute:
-            for child in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                _check_definitions(child, label, visible)
-    for value in graph.output:
-        if value.name not in visible:
-            raise BadInput(label, f"output '{value.name}' is given by nothing", "export the model again")
-
-
 def _settle_domains(model: ir.Model) -> None:
     """`ai.onnx` is another spelling of the default domain; each node notes the opset that it is written in."""
     owners: tuple[ir.Graph | ir.Function, ...] = (model.graph, *model.functions.values())
@@ -203,6 +183,6 @@ def _inline(model: ir.Model, label: str) -> None:
     name_all(model)
     try:
         passes.InlinePass()(model)
-    except (ir.passes.PreconditionError, ir.passes.PassError, ValueError) as error:
+    except (ir.passes.PreconditionError, ir.passes.PassError, ValueError, RuntimeError) as error:
         raise BadInput(label, f"its local functions cannot be inlined: {error}", "export without functions") from error
     model.functions.clear()

@@ -5,6 +5,7 @@ the reader behind it trusts its offsets.
 """
 
 import hashlib
+import struct
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +49,7 @@ def import_tflite(path: Path) -> ImportedTflite:
         raise BadInput(str(path), why, _REMEDY)
     if not is_inside(content):
         raise BadInput(str(path), "damaged or cut short: its parts lie beyond its end", _REMEDY)
-    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    model = _unpacked(content, path)
     graphs = model.subgraphs or []
     if not graphs or not _are_indices_right(graphs[0], model.operatorCodes or []):
         raise BadInput(str(path), "holds no whole graph", _REMEDY)
@@ -67,6 +68,14 @@ def import_tflite(path: Path) -> ImportedTflite:
         hashlib.sha256(content).hexdigest(),
         (),
     )
+
+
+def _unpacked(content: bytes, path: Path) -> Any:  # noqa: ANN401  (the schema has no types)
+    """The file as objects. Raises `BadInput`: plain numbers and option tables have no bounds checked before."""
+    try:
+        return schema.ModelT.InitFromPackedBuf(content, 0)
+    except (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise BadInput(str(path), f"the TFLite file is damaged ({error})", _REMEDY) from None
 
 
 def _are_indices_right(graph: Any, codes: list[Any]) -> bool:  # noqa: ANN401  (the schema has no types)

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edgekit.build.importing import import_model
-from edgekit.core.errors import BadInput, EdgekitError
+from edgekit.core.errors import BadInput, EdgekitError, Unsupported
 
 RELU = helper.make_node("Relu", ["x"], ["y"], "act")
 
@@ -144,3 +144,25 @@ def test_missing_and_short_external_weights_are_named(tmp_path: Path) -> None:
         import_model(external(tmp_path / "c", "weights.bin", data=WEIGHTS, offset="-4"))
     with pytest.raises(BadInput, match="holds 8 bytes"):
         import_model(external(tmp_path / "d", "weights.bin", data=WEIGHTS, length="8"))
+
+
+def test_names_that_are_no_text_are_refused(small: Callable[..., Path]) -> None:
+    path = small([helper.make_node("Relu", ["x"], ["y"], "named")], inputs={"x": (3,)}, outputs=["y"])
+    path.write_bytes(path.read_bytes().replace(b"named", b"na\xff\xfed"))
+    with pytest.raises(BadInput, match="no UTF-8 text"):
+        import_model(path)
+
+
+def test_ir_version_to_come_is_refused_by_number(small: Callable[..., Path]) -> None:
+    path = small([RELU], inputs={"x": (3,)}, outputs=["y"], ir_version=73)
+    with pytest.raises(Unsupported, match=rf"IR version 73 is newer than {onnx.IR_VERSION}"):
+        import_model(path)
+
+
+def test_weight_without_an_element_type_is_refused(small: Callable[..., Path]) -> None:
+    path = small([RELU], inputs={"x": (3,)}, outputs=["y"], weights={"w": np.ones(2, np.float32)})
+    proto = onnx.load(path)
+    proto.graph.initializer[0].data_type = 0
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(BadInput, match="'w'.*no element type"):
+        import_model(path)
