@@ -164,5 +164,5 @@ def test_weight_without_an_element_type_is_refused(small: Callable[..., Path]) -
     proto = onnx.load(path)
     proto.graph.initializer[0].data_type = 0
     path.write_bytes(proto.SerializeToString())
-    with pytest.raises(BadInput, match="'w'.*no element type"):
+    with pytest.raises(BadInput, match=r"'w'.*no element type"):
         import_model(path)
