@@ -152,8 +152,8 @@ def _known(root: ir.Node, cone: _Cone) -> tuple[str, dict[str, object], ir.Value
 
 def _fitted_hard_sigmoid(y: _Grid, x: ir.Value, count: int) -> tuple[str, dict[str, object], ir.Value] | None:
     """max(0, min(1, alpha x + beta)) with whatever alpha and beta it has."""
-    rising = np.flatnonzero((y > 1e-9) & (y < 1 - 1e-9))
-    if count < 2 or len(rising) < 10 or y.min() != 0 or y.max() != 1:
+    rising = np.flatnonzero((y > _TOLERANCE) & (y < 1 - _TOLERANCE))
+    if count < 2 or len(rising) < 10 or max(abs(y.min()), abs(y.max() - 1)) > _TOLERANCE:
         return None
     first, last = rising[0], rising[-1]
     alpha = (y[last] - y[first]) / (_X[last] - _X[first])

@@ -28,8 +28,8 @@ def _to_form(node: ir.Node, weight: FloatArray) -> bool:
     if (
         integer(node, "transB", 0) == 1
         and not integer(node, "transA", 0)
-        and alpha == 1
-        and (given is None or (beta == 1 and bias is not None and array is not None and array.ndim == 1))
+        and alpha == beta == 1
+        and (given is None or (bias is not None and array is not None and array.ndim == 1))
         and (bias is None or array is None or array.shape == bias.shape)
     ):
         return False

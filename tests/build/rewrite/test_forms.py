@@ -1,0 +1,226 @@
+"""Clips, views, transposes, shape chains and nodes that do nothing."""
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from numpy.typing import NDArray
+
+from edgekit.build.rewrite import canonicalize
+from edgekit.quantize.canonical import constant, ints
+
+Make = Callable[..., ir.Model]
+Ops = Callable[[ir.Model], list[str]]
+Weights = Callable[..., NDArray[np.float32]]
+LARGEST = np.finfo(np.float32).max
+
+
+def _numbers(**values: float) -> dict[str, np.float32]:
+    return {name: np.float32(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("body", "values", "wanted"),
+    [
+        ("y = Clip(x, a)", {"a": 0}, ["Relu"]),
+        ("y = Clip(x, a, b)", {"a": 0, "b": float(LARGEST)}, ["Relu"]),
+        ("y = Max(x, a)", {"a": 0}, ["Relu"]),
+        ("y = Max(a, x)", {"a": -1}, ["Clip"]),
+        ("y = Min(x, a)", {"a": 1}, ["Clip"]),
+        ("h = Max(x, a) y = Min(h, b)", {"a": -1, "b": 2}, ["Clip"]),
+        ("h = Relu(x) y = Clip(h, a, b)", {"a": -1, "b": 6}, ["Clip"]),
+        ("h = Clip(x, a, b) y = Relu(h)", {"a": -1, "b": 6}, ["Clip", "Relu"]),
+        ("h = Clip(x, a, b) y = Clip(h, c)", {"a": -1, "b": 1, "c": 3}, ["Clip", "Clip"]),  # bounds that lie apart
+        ("h = Clip(x, a, b) y = Neg(h)", {"a": -float("inf"), "b": float("inf")}, ["Neg"]),
+    ],
+)
+def test_bounds_have_one_form(
+    canonical: Make, ops: Ops, body: str, values: dict[str, float], wanted: list[str]
+) -> None:
+    assert ops(canonical(f"(float[3,4] x) => (float y) {{ {body} }}", **_numbers(**values))) == wanted
+
+
+def test_bounds_of_one_element_become_scalars(canonical: Make) -> None:
+    model = canonical("(float[3,4] x) => (float y) { y = Clip(x, a, b) }", a=np.float32(-1), b=np.array(1, np.float32))
+    (clip,) = model.graph
+    assert [getattr(constant(v), "shape", None) for v in clip.inputs[1:]] == [(), ()]
+
+
+def test_an_upper_bound_alone_leaves_the_lower_out(canonical: Make) -> None:
+    model = canonical("(float[3,4] x) => (float y) { y = Clip(x, a, b) }", **_numbers(a=-float(LARGEST), b=2))
+    (clip,) = model.graph
+    assert clip.inputs[1] is None
+    assert constant(clip.inputs[2]) == 2
+
+
+def test_computed_bounds_are_max_and_min(canonical: Make, ops: Ops) -> None:
+    model = canonical("(float[3,4] x, float low, float high) => (float y) { h = Clip(x, low, high) y = Neg(h) }")
+    assert ops(model) == ["Max", "Min", "Neg"]
+
+
+def test_whole_numbers_keep_their_clip(canonical: Make, ops: Ops) -> None:
+    model = canonical("(int32[3,4] x) => (int32 y) { y = Clip(x, a) }", a=np.int32(0))
+    assert ops(model) == ["Clip"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "wanted"),
+    [
+        ("float[N,3,4,4] x", "y = Reshape(x, s)", ["Flatten"]),
+        ("float[N,3,4,4] x", "h = GlobalAveragePool(x) y = Squeeze(h, axes)", ["GlobalAveragePool", "Flatten"]),
+        ("float[N,3,4,4] x", "y = ReduceMean<keepdims = 0>(x, axes)", ["GlobalAveragePool", "Flatten"]),
+        ("float[N,3,4,4] x", "y = ReduceMean(x, axes)", ["GlobalAveragePool"]),
+        ("float[2,3,4,4] x", "y = Flatten<axis = -3>(x)", ["Flatten"]),
+    ],
+)
+def test_views_that_keep_the_first_axis_are_flatten(
+    canonical: Make, ops: Ops, inputs: str, body: str, wanted: list[str]
+) -> None:
+    arrays = {"s": np.array([0, -1], np.int64), "axes": np.array([2, 3], np.int64)}
+    used = {name: a for name, a in arrays.items() if f", {name})" in body}
+    assert ops(canonical(f"({inputs}) => (float y) {{ {body} }}", **used)) == wanted
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        "s = Shape(x) n = Gather(s, zero) u = Unsqueeze(n, first) t = Concat<axis = 0>(u, rest)",
+        "s = Shape<start = 0, end = 1>(x) t = Concat<axis = 0>(s, rest)",
+        "s = Shape(x) n = Slice(s, first, until) t = Concat<axis = 0>(n, rest)",
+        "s = Shape(x) n = Gather(s, first) t = Concat<axis = 0>(n, rest)",
+    ],
+)
+def test_a_reshape_to_sizes_of_its_input_has_a_constant_target(canonical: Make, ops: Ops, chain: str) -> None:
+    arrays = {
+        "zero": np.int64(0),
+        "first": np.array([0], np.int64),
+        "until": np.array([1], np.int64),
+        "rest": np.array([-1], np.int64),
+    }
+    used = {name: a for name, a in arrays.items() if f"{name})" in chain or f"{name}," in chain}
+    model = canonical(f"(float[N,3,4,4] x) => (float y) {{ {chain} y = Reshape(x, t) }}", **used)
+    assert ops(model) == ["Flatten"]
+
+
+def test_heads_are_split_and_joined_by_constant_targets(canonical: Make, ops: Ops) -> None:
+    model = canonical(
+        """(float[N,S,12] x) => (float y) {
+            s = Shape(x) n = Gather(s, i) m = Gather(s, j)
+            nn = Unsqueeze(n, a) mm = Unsqueeze(m, a)
+            t = Concat<axis = 0>(nn, mm, heads, wide) h = Reshape(x, t)
+            p = Transpose<perm = [0, 2, 1, 3]>(h) q = Relu(p) r = Transpose<perm = [0, 2, 1, 3]>(q)
+            u = Concat<axis = 0>(nn, mm, all) y = Reshape(r, u) }""",
+        i=np.int64(0),
+        j=np.int64(1),
+        a=np.array([0], np.int64),
+        heads=np.array([3], np.int64),
+        wide=np.array([4], np.int64),
+        all=np.array([12], np.int64),
+    )
+    assert "Shape" not in ops(model)
+    assert "Transpose" not in ops(model)
+
+
+def test_a_shape_that_is_an_output_stays_computed(canonical: Make, ops: Ops) -> None:
+    assert ops(canonical("(float[N,3] x) => (int64 y) { y = Shape(x) }")) == ["Shape"]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("a = Transpose<perm = [0, 2, 3, 1]>(x) b = Transpose<perm = [0, 3, 1, 2]>(a) y = Neg(b)", ["Neg"]),
+        (
+            "a = Transpose<perm = [0, 2, 3, 1]>(x) b = Transpose<perm = [0, 2, 3, 1]>(a) y = Neg(b)",
+            ["Transpose", "Neg"],
+        ),
+        (
+            "a = Transpose<perm = [0, 2, 3, 1]>(x) b = Relu(a) c = Mul(b, k) y = Transpose<perm = [0, 3, 1, 2]>(c)",
+            ["Relu", "Mul"],
+        ),
+        ("a = Transpose<perm = [0, 1, 2, 3]>(x) y = Neg(a)", ["Neg"]),
+        (
+            "a = Transpose<perm = [0, 2, 3, 1]>(x) b = Softmax(a) y = Transpose<perm = [0, 3, 1, 2]>(b)",
+            ["Transpose", "Softmax", "Transpose"],
+        ),
+    ],
+)
+def test_transposes_that_cancel_go(canonical: Make, ops: Ops, body: str, wanted: list[str]) -> None:
+    arrays = {"k": np.float32(2)} if ", k)" in body else {}
+    assert ops(canonical(f"(float[N,2,3,4] x) => (float y) {{ {body} }}", **arrays)) == wanted
+
+
+def test_merged_transposes_compose_in_order(canonical: Make) -> None:
+    model = canonical(
+        "(float[2,3,4] x) => (float y) { a = Transpose<perm = [1, 2, 0]>(x) y = Transpose<perm = [0, 2, 1]>(a) }"
+    )
+    (node,) = model.graph
+    assert ints(node, "perm") == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Identity(x) y = Neg(a)",
+        "a = Cast<to = 1>(x) y = Neg(a)",
+        "a = Reshape(x, same) y = Neg(a)",
+        "a = Unsqueeze(x, one) b = Squeeze(a, one) y = Neg(b)",
+        "a = Slice(x, zeros, ends) y = Neg(a)",
+        "a = Pad(x, none) y = Neg(a)",
+        "a = Concat<axis = 0>(x) y = Neg(a)",
+        "a = Expand(x, same) y = Neg(a)",
+        "a = Reshape(x, flat) b = Reshape(a, same) y = Neg(b)",
+        "a = Sum(x) y = Neg(a)",
+    ],
+)
+def test_nodes_that_do_nothing_go(canonical: Make, ops: Ops, body: str) -> None:
+    arrays = {
+        "same": np.array([3, 4], np.int64),
+        "flat": np.array([12], np.int64),
+        "one": np.array([1], np.int64),
+        "zeros": np.array([0, 0], np.int64),
+        "ends": np.array([3, 9], np.int64),
+        "none": np.zeros(4, np.int64),
+    }
+    used = {name: a for name, a in arrays.items() if f"{name})" in body or f"{name}," in body}
+    assert ops(canonical(f"(float[3,4] x) => (float y) {{ {body} }}", **used)) == ["Neg"]
+
+
+def test_an_echoed_input_comes_through_an_identity(canonical: Make, ops: Ops) -> None:
+    model = canonical("(float[3] x) => (float y, float z) { y = Identity(x) z = Relu(x) }")
+    assert sorted(ops(model)) == ["Identity", "Relu"]
+
+
+def test_an_output_given_twice_has_both_names(canonical: Make) -> None:
+    model = canonical("(float[3] x) => (float y, float z) { y = Relu(x) z = Identity(y) }")
+    assert [value.name for value in model.graph.outputs] == ["y", "z"]
+
+
+def test_an_output_keeps_its_name_when_its_node_goes(canonical: Make, ops: Ops, weights: Weights) -> None:
+    model = canonical(
+        "(float[1,2,3,3] x) => (float out) { h = Conv(x, w) out = Add(h, b) }",
+        w=weights(2, 2, 1, 1),
+        b=weights(2, 1, 1),
+    )
+    assert ops(model) == ["Conv"]
+    assert model.graph.outputs[0].name == "out"
+
+
+def test_large_constants_are_not_made(graph: Make) -> None:
+    before = graph(
+        "(float[1,1] x) => (float y) { big = ConstantOfShape(shape) y = Mul(big, x) }",
+        shape=np.array([4096, 4096], np.int64),
+    )
+    after, _ = canonicalize(before)
+    assert sum(v.const_value.nbytes for v in after.graph.initializers.values() if v.const_value is not None) < 1024
+
+
+def test_the_graph_that_was_given_is_not_changed(graph: Make, weights: Weights) -> None:
+    before = graph(
+        "(float[1,2,4,4] x) => (float y) { h = Conv(x, w) i = Mul(h, c) y = Identity(i) }",
+        w=weights(2, 2, 1, 1),
+        c=weights(2, 1, 1),
+    )
+    raw = ir.to_proto(before).SerializeToString(deterministic=True)
+    canonicalize(before)
+    assert ir.to_proto(before).SerializeToString(deterministic=True) == raw
