@@ -34,23 +34,37 @@ class Calibration:
     """What was seen. Sizes depend on the model and on `chosen`, never on the number of samples.
 
     `channel_means[node][k]` is the mean of a linear node's float result per output channel over sample `chosen[k]`;
-    `outputs[k]` are the graph's outputs for it.
+    `outputs[k]` are the graph's outputs for it. `channel_extents[node]` [2, C]: smallest and largest float result per
+    output channel over all samples.
     """
 
     samples: int
     chosen: tuple[int, ...]
     intervals: dict[str, Interval] = field(default_factory=dict)
     channel_means: dict[str, list[NDArray[np.float32]]] = field(default_factory=dict)
+    channel_extents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     outputs: list[dict[str, Array]] = field(default_factory=list)
     histograms: dict[str, Histogram] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
-def channel_mean(node: ir.Node, result: Array) -> NDArray[np.float32]:
-    """Mean per output channel: axis 1 of a convolution [N, C, …], the last axis of a product."""
+def _other_axes(node: ir.Node, result: Array) -> tuple[int, ...]:
+    """All but the output-channel axis: 1 of a convolution [N, C, …], the last of a product."""
     axis = 1 if node.op_type in ("Conv", "ConvTranspose") else result.ndim - 1
-    axes = tuple(i for i in range(result.ndim) if i != axis)
-    return np.asarray(result.mean(axis=axes, dtype=np.float64), np.float32)
+    return tuple(i for i in range(result.ndim) if i != axis)
+
+
+def channel_mean(node: ir.Node, result: Array) -> NDArray[np.float32]:
+    """Mean per output channel of a linear node's result."""
+    return np.asarray(result.mean(axis=_other_axes(node, result), dtype=np.float64), np.float32)
+
+
+def _channel_extent(node: ir.Node, result: Array, before: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    axes = _other_axes(node, result)
+    extent = np.stack([result.min(axis=axes), result.max(axis=axes)]).astype(np.float32)
+    if before is None:
+        return extent
+    return np.stack([np.minimum(before[0], extent[0]), np.maximum(before[1], extent[1])])
 
 
 def spread(count: int, total: int) -> tuple[int, ...]:
@@ -100,6 +114,9 @@ def calibrate(
                 seen.setdefault(name, observer(observer_name)).see(array)
                 if name in inputs or name in outputs:
                     result.histograms.setdefault(name, Histogram()).see(array)
+                if node is not None and node.name in linear:
+                    key = str(node.name)
+                    result.channel_extents[key] = _channel_extent(node, array, result.channel_extents.get(key))
                 if node is not None and node.name in linear and index in result.chosen:
                     result.channel_means.setdefault(str(node.name), []).append(channel_mean(node, array))
         if index in result.chosen:

@@ -114,7 +114,10 @@ def walk(
     for value in graph.inputs:
         name = str(value.name)
         if name in samples[0]:
-            live[id(value)] = [s[name] for s in samples]
+            # a float16 model is float32 inside: its samples are too
+            live[id(value)] = [
+                s[name] if value.dtype is None else s[name].astype(value.dtype.numpy(), copy=False) for s in samples
+            ]
             named[name] = live[id(value)]
     yield None, named
     for node in graph:

@@ -1,7 +1,7 @@
 """From a calibration to a `QuantizedModel`: place, solve, correct, and keep what a held-out part says helps."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,8 @@ from edgekit.quantize.weights import WeightSet
 
 FIT: Final = 64  # samples that corrections are made from
 HELD: Final = 32  # samples that judge them
+LEAST_LEVELS: Final = 8  # of 256 that a channel must move over to be told from noise
+UNEVEN: Final = 0.25  # share of channels below that from which a result is not rounded with one scale
 CANDIDATES: Final = (
     Corrections(round_by_output=True, bias=True),
     Corrections(round_by_output=False, bias=True),
@@ -78,8 +80,24 @@ def place_and_solve(
         integer = integer_nodes(model, excluded)
         parameters = solve(model, integer, calibration.intervals, fixed_inputs)
         if not parameters.demoted:
-            return integer, parameters
+            return integer, _without_uneven(model, parameters, calibration)
         excluded |= parameters.demoted
+
+
+def _without_uneven(model: ir.Model, parameters: Parameters, calibration: Calibration) -> Parameters:
+    """No rounding of a float result whose channels are too unlike for one 8-bit scale.
+
+    Such a result goes to float readers only; where a runtime has no float result, the node computes in float instead.
+    """
+    hints = dict(parameters.output_hint)
+    for node in model.graph:
+        name = str(node.outputs[0].name)
+        extents = calibration.channel_extents.get(str(node.name))
+        if name in hints and extents is not None:
+            levels = (extents[1] - extents[0]) / hints[name].scale
+            if np.mean(levels < LEAST_LEVELS) >= UNEVEN:
+                del hints[name]
+    return replace(parameters, output_hint=hints)
 
 
 def correct(

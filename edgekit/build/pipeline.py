@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import onnx_ir as ir
 from numpy.typing import NDArray
 
 import edgekit
@@ -85,14 +84,13 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     work = _prepare(options, progress)
     if options.dry_run:
         return _plan(work)
-    model = work.imported.model
     given = _given_recipe(options)
     wants_integers = options.precision in (None, "int8")
     samples = _samples(work, wants_integers)
     done = quantize(work, samples, given, progress)
     recipe, calibration, quantized = done.recipe, done.calibration, done.models
     progress("prove")
-    reference = _reference(model)
+    reference = _reference(work)
     golden = golden_samples(reference, work.imported.inputs, _kept_samples(work, samples), calibration)
     pairs, refusals = _pairs(work, quantized, golden, progress)
     progress("decide")
@@ -230,11 +228,11 @@ def _fixed_inputs(preprocess: Mapping[str, Preprocess]) -> dict[str, QParams]:
     }
 
 
-def _reference(model: ir.Model) -> Reference:
-    """The float answer: ONNX Runtime on the canonical graph."""
-    emitted = target("onnxruntime").emit_float(model)
-    session = runtime("onnxruntime").load(emitted.loadable("reference"), threads=usable_cpus())
-    return session
+def _reference(work: Work) -> Reference:
+    """The float answer: ONNX Runtime on the canonical graph, under the model's own ports."""
+    imported = work.imported
+    whole = emit("onnxruntime", imported.model, None, None, imported.inputs, imported.outputs)
+    return runtime("onnxruntime").load(whole.loadable, threads=usable_cpus())
 
 
 def _kept_samples(work: Work, samples: Samples | None) -> dict[str, Mapping[str, Array]]:

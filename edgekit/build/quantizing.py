@@ -60,7 +60,7 @@ def quantize(work: Work, samples: Samples | None, given: Recipe | None, progress
         return _repeat(work, samples, base, calibration, progress)
     plan = _first_plan(work, samples, base, calibration, progress)
     if plan.error > HARD and options.observer is None:
-        plan = min(plan, _float_where_blurred(work, samples, base, progress), key=lambda p: p.error)
+        plan = min(plan, *_float_where_blurred(work, samples, base, progress), key=_rank)
     recipe = replace(
         base,
         observer=plan.observer,
@@ -111,7 +111,13 @@ def _first_plan(work: Work, samples: Samples, base: Recipe, calibration: Calibra
     return plan
 
 
-def _float_where_blurred(work: Work, samples: Samples, base: Recipe, progress: Progress) -> _Plan:
+def _rank(plan: _Plan) -> tuple[bool, int, float]:
+    """Good enough with the least in float; where none is, the smallest error."""
+    good = plan.error <= HARD
+    return (not good, len(plan.keep_float) if good else 0, plan.error)
+
+
+def _float_where_blurred(work: Work, samples: Samples, base: Recipe, progress: Progress) -> list[_Plan]:
     """Ranges without the rarest values; nodes that touch a tensor which 8 bits blur compute in float."""
     progress("solve again, with float where 8 bits blur")
     model = work.imported.model
@@ -119,8 +125,13 @@ def _float_where_blurred(work: Work, samples: Samples, base: Recipe, progress: P
     integer, parameters = place_and_solve(model, calibration, fixed_inputs=work.fixed_inputs)
     few = [samples[i].arrays for i in spread(_BLUR_SAMPLES, len(samples))]
     errors = rounding_errors(model, parameters.activations, few, threads=usable_cpus())
-    blurred = {name for name, error in errors.items() if error > BLURRED}
-    return _judged(work, samples, base, "percentile", calibration, touching(model, blurred, integer))
+    plans: list[_Plan] = []
+    for bound in BLURRED:
+        blurred = {name for name, error in errors.items() if error > bound}
+        plans.append(_judged(work, samples, base, "percentile", calibration, touching(model, blurred, integer)))
+        if plans[-1].error <= HARD:
+            break
+    return plans
 
 
 def _judged(
