@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.bench import Figure, Outcome, bench
 from benchmarks.classifiers import CLASSIFIERS, Classifier, Floats, Photos, Variant, answers, photos, variants
 from benchmarks.world import World
@@ -40,5 +43,15 @@ def _among(classifier: Classifier, found: list[Variant], rows: dict[str, Floats]
     for one, other in combinations(found, 2):
         is_same = one.weights == other.weights
         name = f"{classifier.name}/{one.label}~{other.label}/agreement"
-        value = agreement(rows[one.label], rows[other.label])
-        yield Figure(name, value, "share", "higher", classifier.same if is_same else classifier.across)
+        first, second = rows[one.label], rows[other.label]
+        tied = _tied(first) | _tied(second)
+        note = f"{agreement(first[~tied], second[~tied]):.4f} where one class is best; {tied.mean():.1%} have two"
+        bar = classifier.same if is_same else classifier.across
+        yield Figure(name, agreement(first, second), "share", "higher", bar, note=note)
+
+
+def _tied(rows: Floats) -> NDArray[np.bool_]:
+    """Photos whose two best logits are equal: a last layer rounded to 8 bits leaves the answer to chance."""
+    best = np.partition(rows, -2, axis=1)[:, -2:]
+    tied: NDArray[np.bool_] = best[:, 0] == best[:, 1]
+    return tied
