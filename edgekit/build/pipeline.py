@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 import edgekit
 from edgekit.build import accuracy, assemble, resolve
+from edgekit.build.as_is import build_as_is
 from edgekit.build.cache import cache_key, keep, restore
 from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
 from edgekit.build.decide import Decision, Pair, decide, order
-from edgekit.build.importing import import_model
+from edgekit.build.importing import import_model, is_tflite
 from edgekit.build.options import BuildOptions
 from edgekit.build.quantizing import quantize
 from edgekit.build.report import report_files
@@ -81,6 +82,9 @@ def _kept_result(options: BuildOptions) -> BuildResult:
 
 
 def _build(options: BuildOptions, progress: Progress) -> BuildResult:
+    if is_tflite(options.model):
+        progress("take the file as it is")
+        return BuildResult(options.output, *build_as_is(options))
     work = _prepare(options, progress)
     if options.dry_run:
         return _plan(work)

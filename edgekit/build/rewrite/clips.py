@@ -30,9 +30,9 @@ def _bound(node: ir.Node) -> bool:
     if operands is None or operands[1].size != 1 or operands[1].ndim > len(operands[0].shape or ()):
         return False
     value, array, _ = operands
-    if np.isnan(array).any():
-        return False
     bound = array.reshape(())
+    if not _LOWEST < float(bound) < _HIGHEST:  # Max(x, lowest) takes infinities out of attention masks; Clip would not
+        return False
     become(node, "Clip", [value])
     clip = _reader_named(value, node.name)
     set_constant(clip, 1 if node.op_type == "Max" else 2, "min" if node.op_type == "Max" else "max", bound)

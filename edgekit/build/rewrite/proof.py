@@ -52,7 +52,7 @@ class Prover:
         self._samples: list[tuple[Arrays, list[NDArray[np.generic]]]] = []
         for feeds in _random_feeds(session.get_inputs()):
             answers = _run(session, feeds)
-            if answers is not None:
+            if answers is not None and all(map(_says_something, answers)):
                 self._samples.append((feeds, answers))
             if len(self._samples) == _RUNS:
                 break
@@ -89,6 +89,13 @@ class Prover:
         moved = {name: _moved(a, rng) if a.dtype.kind == "f" else a for name, a in feeds.items()}
         got = _run(self._nudged, moved)
         return [0.0] * len(wanted) if got is None else [difference(a, b) for a, b in zip(got, wanted, strict=True)]
+
+
+def _says_something(answer: NDArray[np.generic]) -> bool:
+    """An empty answer, or one without a number, would prove nothing: a size was too small for the model."""
+    if not isinstance(answer, np.ndarray) or answer.dtype.kind != "f":
+        return np.size(answer) > 0
+    return bool(np.isfinite(answer).any())
 
 
 def _moved(array: NDArray[np.generic], rng: np.random.Generator) -> NDArray[np.generic]:
