@@ -52,7 +52,8 @@ def _clip(node: ir.Node) -> bool:
     if any(bound is not None and array is None for bound, array in zip(bounds, arrays, strict=True)):
         return _computed(node, source, bounds)
     low, high = (None if a is None or a.size != 1 else float(a.reshape(-1)[0]) for a in arrays)
-    low = None if low is not None and low <= _LOWEST else low
+    is_guard = low == _LOWEST and bounds[1] is None  # takes infinities out of attention masks
+    low = None if low is not None and low <= _LOWEST and not is_guard else low
     high = None if high is not None and high >= _HIGHEST else high
     inner = _bounds_before(source)
     if inner is not None:

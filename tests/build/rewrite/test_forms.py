@@ -224,3 +224,13 @@ def test_the_graph_that_was_given_is_not_changed(graph: Make, weights: Weights) 
     raw = ir.to_proto(before).SerializeToString(deterministic=True)
     canonicalize(before)
     assert ir.to_proto(before).SerializeToString(deterministic=True) == raw
+
+
+@pytest.mark.parametrize("guard", ["Max(m, low)", "Clip(m, low)"])
+def test_the_guard_of_an_attention_mask_against_infinity_stays(canonical: Make, ops: Ops, guard: str) -> None:
+    model = canonical(
+        f"(float[2,4] x) => (float y) {{ m = Sub(x, infinity) g = {guard} y = Softmax(g) }}",
+        infinity=np.array([np.inf, np.inf, np.inf, np.inf], np.float32),
+        low=np.float32(-LARGEST),
+    )
+    assert ops(model) == ["Sub", guard[: guard.index("(")], "Softmax"]
