@@ -126,36 +126,6 @@ def calibrate(
             if array.dtype.kind == "f" and array.size > 1 and array.min() == array.max():
                 blank.setdefault(key, []).append(sample.name)
     if broken:
-            continue
-        kept: dict[str, Array] = {}
-        for node, tensors in walk(model, [sample.arrays], step):
-            for name, (array,) in tensors.items():
-                if name in outputs:
-                    kept[name] = array
-                if array.dtype != np.float32:
-                    continue
-                if node is not None and not np.isfinite(array).all():
-                    raise BadInput(
-                        f"calibration sample {sample.name}",
-                        f"tensor '{name}' ({node.op_type} '{node.name}') is not finite in float already",
-                        "remove the sample, or check its preprocessing",
-                    )
-                seen.setdefault(name, observer(observer_name)).see(array)
-                if name in inputs or name in outputs:
-                    result.histograms.setdefault(name, Histogram()).see(array)
-                if node is not None and node.name in linear:
-                    key = str(node.name)
-                    result.channel_extents[key] = _channel_extent(node, array, result.channel_extents.get(key))
-                if node is not None and node.name in linear and index in result.chosen:
-                    result.channel_means.setdefault(str(node.name), []).append(channel_mean(node, array))
-        if index in result.chosen:
-            result.outputs.append(kept)
-        result.remarks += [
-            f"sample {sample.name} is blank: every value of '{k}' is {a.flat[0]:g}"
-            for k, a in sample.arrays.items()
-            if a.dtype.kind == "f" and a.size > 1 and a.min() == a.max()
-        ]
-    if broken:
         raise BadInput(
             "calibration",
             f"{len(broken)} of {len(samples)} samples hold NaN or Inf, not finite numbers: {', '.join(broken[:8])}",
