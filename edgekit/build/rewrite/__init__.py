@@ -80,9 +80,10 @@ def _rewritten(model: ir.Model, passes: Sequence[Pass], *, is_folded: bool = Tru
     _settle(result)
     for _ in range(_ROUNDS):
         changed = [each.apply(result) for each in passes]
+        count = len(result.graph)
         if is_folded and has_constant_nodes(result):  # a shape that is known now makes more of the graph constant
             result = engine_fold(result)
-        elif not any(changed):
+        if not any(changed) and len(result.graph) == count:
             break
         _settle(result)
     return result

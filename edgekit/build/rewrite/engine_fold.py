@@ -2,7 +2,7 @@
 
 Its BASIC level writes standard ONNX. Of its transformers those are off that write names or forms which a canonical
 graph does not have (or that quantize by themselves), and those whose work `edgekit.build.rewrite` does for all linear
-operators alike. Constants that would grow past `GROWTH_LIMIT` bytes stay computed.
+operators alike. A constant that would be larger than any other by far stays computed.
 """
 
 import tempfile
@@ -14,10 +14,11 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 
-from edgekit.build.rewrite.matching import sizes as sizes_of
+from edgekit.build.rewrite.matching import sizes
 from edgekit.core.errors import Unsupported
 
-GROWTH_LIMIT: Final = 1 << 20
+_LEAST_LIMIT: Final = 1 << 20  # bytes
+_GROWTH: Final = 2  # a folded constant is at most this many times the largest initializer
 _RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 _OFF: Final = (
     "ConstantSharing",  # names by count
@@ -47,7 +48,7 @@ def engine_fold(model: ir.Model) -> ir.Model:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(GROWTH_LIMIT))
+    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_limit(model)))
     content = ir.to_proto(model).SerializeToString()
     with tempfile.TemporaryDirectory(prefix="edgekit-fold-") as folder:
         path = Path(folder) / "folded.onnx"
@@ -67,17 +68,23 @@ def engine_fold(model: ir.Model) -> ir.Model:
 
 
 def has_constant_nodes(model: ir.Model) -> bool:
-    """Whether a node computes from constants alone, and so could be folded."""
+    """Whether a node computes from constants alone, and could be folded."""
+    limit = _limit(model)
     return any(
         node.inputs
         and all(value is None or value.const_value is not None for value in node.inputs)
-        and not any(output.is_graph_output() for output in node.outputs)
-        and _small(node)
+        and node.op_type not in _RANDOM
+        and all(_bytes(output) <= limit for output in node.outputs if output.name)
         for node in model.graph
     )
 
 
-def _small(node: ir.Node) -> bool:
-    """Whether every result is known to stay below the limit."""
-    sizes = [sizes_of(output) for output in node.outputs if output.name]
-    return node.op_type not in _RANDOM and all(s is not None and 4 * prod(s) <= GROWTH_LIMIT for s in sizes)
+def _limit(model: ir.Model) -> int:
+    held = (value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None)
+    return max(_LEAST_LIMIT, _GROWTH * max(held, default=0))
+
+
+def _bytes(value: ir.Value) -> float:
+    """Size of a result; infinite where it is not known."""
+    dims = sizes(value)
+    return float("inf") if dims is None else 8 * prod(dims)

@@ -234,3 +234,20 @@ def test_the_guard_of_an_attention_mask_against_infinity_stays(canonical: Make, 
         low=np.float32(-LARGEST),
     )
     assert ops(model) == ["Sub", guard[: guard.index("(")], "Softmax"]
+
+
+def test_a_large_weight_that_is_turned_is_folded(canonical: Make, ops: Ops, weights: Weights) -> None:
+    model = canonical(
+        "(float[1,600] x) => (float y) { t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t) }", w=weights(700, 600)
+    )
+    assert ops(model) == ["MatMul"]
+
+
+def test_what_becomes_constant_by_a_known_size_is_folded(canonical: Make, ops: Ops) -> None:
+    model = canonical(
+        "(float[N,3,4,4] x) => (float y) { s = Shape<start = 1, end = 2>(x) e = Expand(one, s) k = Mul(e, e) "
+        "u = Unsqueeze(k, axes) y = Mul(x, u) }",
+        one=np.array([2], np.float32),
+        axes=np.array([1, 2], np.int64),
+    )
+    assert ops(model) == ["Mul"]
