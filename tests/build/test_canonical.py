@@ -307,6 +307,13 @@ def test_an_export_of_pytorch_s_own_comes_to_the_graph_of_the_tidied_file() -> N
         assert shape_of(import_model(Path(name)).model) == shape_of(import_model(LITE0).model), name
 
 
+def test_a_crash_of_the_engine_s_own_inlining_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgekit.build.importing.onnx_model.settle_branches", lambda model: None)
+    imported = NETWORKS["voice detector"].imported()
+    assert "If" in [node.op_type for node in imported.model.graph]
+    assert not [note for note in imported.notes if "left out" in note or "not proved" in note]
+
+
 def test_bytes_do_not_depend_on_the_process() -> None:
     if not LITE0.is_file():
         pytest.skip("needs efficientnet_lite0.onnx")

@@ -5,6 +5,8 @@ graph does not have (or that quantize by themselves), and those whose work `edge
 operators alike. A constant that would be larger than any other by far stays computed.
 """
 
+import subprocess
+import sys
 import tempfile
 from math import prod
 from pathlib import Path
@@ -12,14 +14,16 @@ from typing import Final
 
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 
+from edgekit.build.rewrite import fold_process
+from edgekit.build.rewrite.fold_process import fold
 from edgekit.build.rewrite.matching import sizes
 from edgekit.core.errors import Unsupported
 
 _LEAST_LIMIT: Final = 1 << 20  # bytes
 _GROWTH: Final = 2  # a folded constant is at most this many times the largest initializer
 _RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+_CONSTANTS: Final = "ConstantFolding"
 _OFF: Final = (
     "ConstantSharing",  # names by count
     "ConvAddFusion",
@@ -44,27 +48,31 @@ _OFF: Final = (
 
 def engine_fold(model: ir.Model) -> ir.Model:
     """The model as ONNX Runtime folds it. Raises `Unsupported` with the engine's own words where it refuses it."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_limit(model)))
-    content = ir.to_proto(model).SerializeToString()
     with tempfile.TemporaryDirectory(prefix="edgekit-fold-") as folder:
-        path = Path(folder) / "folded.onnx"
-        options.optimized_model_filepath = str(path)
+        source, target = Path(folder) / "model.onnx", Path(folder) / "folded.onnx"
+        source.write_bytes(ir.to_proto(model).SerializeToString())
         try:
-            ort.InferenceSession(content, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(_OFF))
-            folded = onnx.load_model_from_string(path.read_bytes())
+            if not _has_branches(model):
+                fold(str(source), str(target), _limit(model), _OFF)
+            elif not _folded_apart(source, target, _limit(model)):
+                fold(str(source), str(target), _limit(model), (*_OFF, _CONSTANTS))
+            folded = onnx.load_model_from_string(target.read_bytes())
         except Exception as error:
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise Unsupported("the model", f"ONNX Runtime refuses it: {why}", "check it with onnx.checker") from error
     result = ir.from_proto(folded)
-    return (
-        result
-        if all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
-        else ir.from_proto(ir.to_proto(model))
-    )
+    is_standard = all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
+    return result if is_standard else ir.from_proto(ir.to_proto(model))
+
+
+def _has_branches(model: ir.Model) -> bool:
+    return any(node.op_type == "If" for node in ir.traversal.RecursiveGraphIterator(model.graph))
+
+
+def _folded_apart(source: Path, target: Path, limit: int) -> bool:
+    """Fold in a process of its own: what the engine makes of an If inside an If may be a crash (seen in 1.32)."""
+    command = [sys.executable, fold_process.__file__, str(source), str(target), str(limit), *_OFF]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def has_constant_nodes(model: ir.Model) -> bool:
