@@ -23,9 +23,9 @@
 8. Clip has constant scalar bounds as inputs 1 and 2, or empty ones; Max and Min with a constant scalar are Clip, Clip
    from 0 without an upper bound is Relu, computed bounds are Max and Min. HardSwish and HardSigmoid, Gelu and
    LayerNormalization are single nodes where a known decomposition was recognised.
-9. Transpose pairs that cancel, Shape chains with static results, no-op Reshape, Cast, Slice and Pad are gone. A Reshape to
-   sizes of its input has a constant target. A mean over all spatial axes is GlobalAveragePool; a view of two axes that
-   keeps the first is Flatten. An If that constants and known shapes decide is the branch that it takes.
+9. Transpose pairs that cancel, Shape chains with static results, no-op Reshape, Cast, Slice and Pad are gone. A Reshape
+   to sizes of its input has a constant target. A mean over all spatial axes is GlobalAveragePool; a view of two axes
+   that keeps the first is Flatten. An If that constants and known shapes decide is the branch that it takes.
 
 Tests: `tests/build/test_canonical.py` checks each promise on every model at hand.
 """
