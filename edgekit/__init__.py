@@ -23,7 +23,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Public names are imported when first used: `import edgekit` stays instant, and a device never loads the host side."""
+    """Public names are imported when first used: `import edgekit` stays instant, a device never loads the host side."""
     from importlib import import_module
 
     if name == "build":

@@ -76,7 +76,7 @@ def bench(
 
 
 def _call(model: Model) -> Callable[[], object]:
-    """One call on a fixed input: noise in the input's shape, free axes at 1, or the size that the preprocessing gives."""
+    """One call on a fixed input: noise in the input's shape, free axes at 1 or as the preprocessing gives."""
     rng = np.random.default_rng(0)
     image = model.manifest.image_input()
     inputs = {}

@@ -89,7 +89,7 @@ def _classification(
 def _row(task: Classification, model: Model, tensors: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
     """The class row before any activation."""
     outputs = model.session()(tensors)
-    return np.asarray(outputs[task.output or next(iter(outputs))], np.float32)[0].ravel()
+    return np.asarray(outputs[task.output or next(iter(outputs))][0], np.float32).ravel()
 
 
 def _tensor(model: Model, path: Path) -> dict[str, NDArray[np.generic]]:
@@ -149,7 +149,7 @@ def _boxes(result: Boxes) -> FoundBoxes:
 
 
 def _matched_share(want: Boxes, got: Boxes) -> float:
-    """Share of boxes of either side that the other has too: same class, overlap above one half; 1 where both are empty."""
+    """Share of boxes of either side that the other has too: same class, overlap above one half; both empty: 1."""
     if not want.boxes and not got.boxes:
         return 1.0
     left = list(got.boxes)

@@ -23,7 +23,7 @@ from edgekit.core.files import write_atomic
 from edgekit.core.manifest import ArtifactEntry, Manifest
 from edgekit.core.metrics import nrmse
 from edgekit.core.postprocess import Result
-from edgekit.core.preprocess import ImageLike
+from edgekit.core.preprocess import ImageLike, Preprocess
 from edgekit.core.state import state_folder
 from edgekit.core.tensors import unpack_arrays
 from edgekit.core.threads import usable_cpus
@@ -92,7 +92,7 @@ class Model:
                 str(path), f"not a readable array file: {error}", "write it with numpy.save or savez"
             ) from None
 
-    def _image_input(self):  # type: ignore[no-untyped-def]
+    def _image_input(self) -> tuple[str, Preprocess]:
         found = self.manifest.image_input()
         if found is None:
             raise BadInput(
@@ -208,7 +208,7 @@ def _proved(bundle: Bundle, entry: ArtifactEntry, threads: int, folder: Path, me
             if not error <= limit:
                 raise Unsupported(
                     f"artifact {entry.label}",
-                    f"golden sample '{sample.name}' is wrong on this CPU: error of '{name}' {error:.3g}, limit {limit:.3g}",
+                    f"golden sample '{sample.name}' is wrong on this CPU: '{name}' off by {error:.3g} of {limit:.3g}",
                     "build for this device's profile: 8-bit weights saturate on x86 CPUs without VNNI",
                 )
     memory.remember_proof(entry, version)

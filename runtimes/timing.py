@@ -14,7 +14,7 @@ _RESAMPLES: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """base / other: above 1 means `other` is faster. `low`, `high`: 95 % bounds of the median. Times in milliseconds."""
+    """base / other: above 1 means `other` is faster. `low`, `high`: 95 % bounds of the median. Times in ms."""
 
     base_ms: float
     other_ms: float

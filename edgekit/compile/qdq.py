@@ -10,7 +10,7 @@ The numbers are the quantizer's; only where pairs stand differs per runtime (`Po
 - weights are int8 initializers behind a DequantizeLinear, biases int32 at the accumulator's scale.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,8 +98,8 @@ class _Writer:
         if key not in self.scales:
             n = len(self.scales)
             self.scales[key] = (
-                self._store(f"scale_{n}", np.float32(p.scale)),
-                self._store(f"zero_point_{n}", np.uint8(p.zero_point)),
+                self._store(f"scale_{n}", np.array(p.scale, np.float32)),
+                self._store(f"zero_point_{n}", np.array(p.zero_point, np.uint8)),
             )
         return self.scales[key]
 
@@ -207,11 +207,7 @@ class _Writer:
         scale = self._store(f"{node.name}/weight_scale", scales)
         zero = self._store(f"{node.name}/weight_zero", np.zeros(scales.shape, np.int8))
         proto.input[1] = self.fresh(f"{node.name}/weight_real")
-        self.nodes.append(
-            helper.make_node(
-                "DequantizeLinear", [stored, scale, zero], [proto.input[1]], name=f"{stored}/dq", **attributes
-            )
-        )
+        self.nodes.append(_dequantize([stored, scale, zero], proto.input[1], attributes))
         bias = self.q.biases.get(str(node.name))
         if bias is None:
             return
@@ -222,9 +218,7 @@ class _Writer:
         real = self.fresh(f"{node.name}/bias_real")
         axis = {"axis": 0} if per_channel else {}
         zero = self._store(f"{node.name}/bias_zero", np.zeros(steps.shape if per_channel else (), np.int32))
-        self.nodes.append(
-            helper.make_node("DequantizeLinear", [stored, scale, zero], [real], name=f"{stored}/dq", **axis)
-        )
+        self.nodes.append(_dequantize([stored, scale, zero], real, axis))
         del proto.input[2:]
         proto.input.append(real)
 
@@ -272,3 +266,10 @@ def _all_inputs(node: onnx.NodeProto) -> list[str]:
             for child in graph.node:
                 found += _all_inputs(child)
     return found
+
+
+def _dequantize(inputs: Sequence[str], output: str, attributes: Mapping[str, int]) -> onnx.NodeProto:
+    """DequantizeLinear of a stored tensor, its scale and its zero point."""
+    node = helper.make_node("DequantizeLinear", inputs, [output], name=f"{inputs[0]}/dq")
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in sorted(attributes.items()))
+    return node
