@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from edgekit.build.importing.editing import become, constant_beside
 from edgekit.build.rewrite.matching import (
     LINEAR,
     FloatArray,
@@ -52,32 +53,18 @@ def fold_channel_constants(model: ir.Model) -> bool:
 
 
 def _fold(linear: ir.Node, node: ir.Node, array: FloatArray, is_first: bool) -> bool:
-    """Into the weight and bias of a linear node."""
+    """Into the weight and bias of a linear node; a MatMul has no bias, so an Add stays behind it."""
     weight = floats(linear.inputs[1])
-    channels = None if weight is None else _channels(linear, weight)
-    if weight is None or channels is None:
+    affine = None if weight is None else _read(linear, weight, node.op_type, array, is_first)
+    if weight is None or affine is None:
         return False
-    vector = _per_channel(array, channels, *_axis_and_rank(linear, weight))
-    affine = None if vector is None else _affine(node.op_type, vector, is_first)
-    if affine is None or (linear.op_type == "MatMul" and affine.offset is not None):
-        return False
+    if linear.op_type == "MatMul" and affine.offset is not None:
+        return _form_bias(linear, weight, node, array, affine)
     given = input_of(linear, 2) if linear.op_type != "MatMul" else None
     bias = floats(given)
     if given is not None and bias is None:
         return False
-    if affine.factor is not None:
-        scaled = (weight.astype(np.float64) * _along(linear, weight, affine.factor)).astype(np.float32)
-        if not np.isfinite(scaled).all():
-            return False
-        set_constant(linear, 1, "weight", scaled)
-    moved = np.zeros(channels) if bias is None else bias.astype(np.float64)
-    if affine.factor is not None:
-        moved = moved * affine.factor
-    if affine.offset is not None:
-        moved = moved + affine.offset
-    if bias is not None or affine.offset is not None:
-        set_constant(linear, 2, "bias", moved.astype(np.float32))
-    return bypass(node, linear.outputs[0])
+    return _write(linear, weight, affine, linear, 2, bias) and bypass(node, linear.outputs[0])
 
 
 def _fold_through_add(add: ir.Node, node: ir.Node, array: FloatArray, is_first: bool) -> bool:
@@ -87,21 +74,49 @@ def _fold_through_add(add: ir.Node, node: ir.Node, array: FloatArray, is_first: 
     if operands is None or matmul is None or sole_reader(matmul.outputs[0]) is not add:
         return False
     weight = floats(matmul.inputs[1])
-    channels = None if weight is None else _channels(matmul, weight)
-    if weight is None or channels is None:
+    affine = None if weight is None else _read(matmul, weight, node.op_type, array, is_first)
+    bias = None if weight is None else _read(matmul, weight, "Add", operands[1], False)
+    if weight is None or affine is None or bias is None or bias.offset is None:
         return False
-    place = _axis_and_rank(matmul, weight)
-    vector, bias = _per_channel(array, channels, *place), _per_channel(operands[1], channels, *place)
-    affine = None if vector is None else _affine(node.op_type, vector, is_first)
-    if affine is None or bias is None:
+    place = 0 if operands[2] else 1
+    return _write(matmul, weight, affine, add, place, bias.offset) and bypass(node, add.outputs[0])
+
+
+def _form_bias(matmul: ir.Node, weight: FloatArray, node: ir.Node, array: FloatArray, affine: _Affine) -> bool:
+    """What is added to a MatMul's result becomes an Add of one value per channel."""
+    assert affine.offset is not None
+    if node.op_type == "Add" and array.shape == affine.offset.shape:
+        return False
+    if affine.factor is not None and not _write(matmul, weight, _Affine(affine.factor, None), matmul, 2, None):
+        return False
+    become(node, "Add", [matmul.outputs[0], constant_beside(node, "bias", affine.offset.astype(np.float32))])
+    return True
+
+
+def _read(linear: ir.Node, weight: FloatArray, op: str, array: FloatArray, is_first: bool) -> _Affine | None:
+    """What an elementwise node does to each channel of a linear node's result; None: no such thing."""
+    channels = _channels(linear, weight)
+    vector = None if channels is None else _per_channel(array, channels, *_axis_and_rank(linear, weight))
+    return None if vector is None else _affine(op, vector, is_first)
+
+
+def _write(
+    linear: ir.Node, weight: FloatArray, affine: _Affine, holder: ir.Node, place: int, bias: NDArray[np.floating] | None
+) -> bool:
+    """Change the weight and the bias at input `place` of `holder`; False where a value would leave float32."""
+    factor = np.ones(1) if affine.factor is None else affine.factor
+    offset = np.zeros(1) if affine.offset is None else affine.offset
+    along = factor if affine.factor is None else _along(linear, weight, factor)
+    with np.errstate(over="ignore"):
+        scaled = (weight.astype(np.float64) * along).astype(np.float32)
+        moved = ((0 if bias is None else bias.astype(np.float64)) * factor + offset).astype(np.float32)
+    if not (np.isfinite(scaled).all() and np.isfinite(moved).all()):
         return False
     if affine.factor is not None:
-        set_constant(matmul, 1, "weight", (weight.astype(np.float64) * affine.factor).astype(np.float32))
-        bias = bias * affine.factor
-    if affine.offset is not None:
-        bias = bias + affine.offset
-    set_constant(add, 0 if operands[2] else 1, "bias", bias.astype(np.float32))
-    return bypass(node, add.outputs[0])
+        set_constant(linear, 1, "weight", scaled)
+    if bias is not None or affine.offset is not None:
+        set_constant(holder, place, "bias", moved)
+    return True
 
 
 def _affine(op: str, vector: _Vector, is_first: bool) -> _Affine | None:

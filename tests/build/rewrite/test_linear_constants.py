@@ -7,6 +7,8 @@ import onnx_ir as ir
 import pytest
 from numpy.typing import NDArray
 
+from edgekit.quantize.canonical import constant
+
 Make = Callable[..., ir.Model]
 Ops = Callable[[ir.Model], list[str]]
 Weights = Callable[..., NDArray[np.float32]]
@@ -109,6 +111,35 @@ def test_matmul_and_its_bias_stay_two_nodes(canonical: Make, ops: Ops, weights: 
         "(float[N,4] x) => (float y) { h = MatMul(x, w) y = Add(h, b) }", w=weights(4, 6), b=weights(6, seed=1)
     )
     assert ops(model) == ["MatMul", "Add"]
+
+
+@pytest.mark.parametrize(
+    "tail", ["y = Add(b, h)", "y = Sub(h, b)", "y = Sub(b, h)", "y = Add(h, row)", "y = Sub(one, h)"]
+)
+def test_what_is_added_behind_matmul_is_one_value_per_channel(
+    canonical: Make, ops: Ops, weights: Weights, tail: str
+) -> None:
+    arrays = {"b": weights(6, seed=1), "row": weights(1, 6, seed=2), "one": np.float32(1)}
+    used = {
+        name: a
+        for name, a in arrays.items()
+        if name in tail[4:].replace("(", " ").replace(",", " ").replace(")", " ").split()
+    }
+    model = canonical(f"(float[N,4] x) => (float y) {{ h = MatMul(x, w) {tail} }}", w=weights(4, 6), **used)
+    assert ops(model) == ["MatMul", "Add"]
+    (bias,) = [array for value in list(model.graph)[1].inputs if (array := constant(value)) is not None]
+    assert bias.shape == (6,)
+
+
+def test_a_weight_that_would_leave_float32_keeps_its_scale(canonical: Make, ops: Ops) -> None:
+    model = canonical(
+        "(float[1,2] x) => (float y) { h = Gemm<transB = 1>(x, w) i = Mul(h, c) y = Clip(i, lo, hi) }",
+        w=np.array([[1, 1e38], [1, 1]], np.float32),
+        c=np.array([100, 1], np.float32),
+        lo=np.float32(-1),
+        hi=np.float32(1),
+    )
+    assert ops(model) == ["Gemm", "Mul", "Clip"]
 
 
 def test_a_division_by_zero_stays(canonical: Make, ops: Ops, weights: Weights) -> None:
