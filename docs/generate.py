@@ -54,7 +54,26 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES: Final[dict[str, Callable[[], str]]] = {"commands.md": commands_page}
+def tflite_operators_page() -> str:
+    """What the TFLite writer takes, from its own table of operators."""
+    from edgekit.compile.tflite.target import TARGET
+
+    rows = [
+        f"| {cell(op)} | {cell(conditions) or '-'} | {cell(int8)} |"
+        for op, conditions, int8 in TARGET.supported_operators()
+    ]
+    head = (
+        "# Operators of the TFLite writer\n\n"
+        "ONNX operators at opset 21, as they stand in the canonical graph. An operator may have several rows, each\n"
+        "with conditions of its own. What no row takes is refused by `edgekit check`, with node, reason, remedy.\n"
+    )
+    return f"{NOTICE}{head}\n" + "\n".join(["| operator | conditions | 8-bit |", "| --- | --- | --- |", *rows]) + "\n"
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "commands.md": commands_page,
+    "tflite-operators.md": tflite_operators_page,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -185,7 +185,7 @@ def test_a_damaged_bundle_is_bad_input_for_every_command(
 
 
 def test_eval_measures_against_labels_and_the_float_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["eval", work / "model.ekb", "--data", work / "heldout", "--labels", work / "labels.csv"]
+    words = ["eval", str(work / "model.ekb"), "--data", str(work / "heldout"), "--labels", str(work / "labels.csv")]
     document = answer(capsys, *words, "--runtime", "onnxruntime", "--precision", "int8")
     assert set(document) == {"metric", "value", "agreement", "kl", "samples", "runtime", "precision"}
     assert (document["metric"], document["samples"], document["precision"]) == ("top1", 6, "int8")
@@ -201,8 +201,8 @@ def test_eval_without_the_reference_says_why_it_is_silent(
 ) -> None:
     lonely = tmp_path / "model.ekb"
     lonely.write_bytes((work / "model.ekb").read_bytes())
-    words = ["eval", lonely, "--data", work / "heldout", "--labels", work / "labels.csv", "--precision", "int8"]
-    document = answer(capsys, *words)
+    words = ["eval", str(lonely), "--data", str(work / "heldout"), "--labels", str(work / "labels.csv")]
+    document = answer(capsys, *words, "--precision", "int8")
     assert document["agreement"] is None
     assert document["kl"] is None
 
