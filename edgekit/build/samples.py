@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edgekit.core.artifact import Port
 from edgekit.core.errors import BadInput, UsageError
 from edgekit.core.preprocess import Preprocess
+from edgekit.core.tensors import pack_arrays
 from edgekit.quantize.calibration import Sample, Samples
 
 IMAGE_SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".ppm", ".pgm"})
@@ -197,10 +198,10 @@ def _generated(path: Path, function: str, inputs: Sequence[Port], limit: int | N
     for i, arrays in enumerate(_call(path, function)):
         if limit is not None and i >= limit:
             break
-        if not isinstance(arrays, Mapping):
-            arrays = {inputs[0].name: arrays}
+        named = arrays if isinstance(arrays, Mapping) else {inputs[0].name: arrays}
+        kept = checked({k: np.asarray(v) for k, v in named.items()}, inputs, f"{function}()[{i}]")
         file = Path(folder.name) / f"{i:06}.npz"
-        np.savez(file, **{k: np.asarray(v) for k, v in checked(arrays, inputs, f"{function}()[{i}]").items()})
+        file.write_bytes(pack_arrays(kept))
         files.append(file)
     return _Kept(folder, _ArrayFiles(tuple(files), tuple(inputs)))
 
