@@ -116,7 +116,7 @@ def shrunk_mean(errors: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A correction that the samples do not agree on is noise of the calibration set and would hurt elsewhere.
     """
-    mean = errors.mean(axis=0)
+    mean: NDArray[np.float64] = errors.mean(axis=0)
     if len(errors) < 2:
         return mean
     uncertainty = errors.var(axis=0, ddof=1) / len(errors)
