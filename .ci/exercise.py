@@ -16,7 +16,8 @@ import sys
 import numpy as np
 import edgekit
 model = edgekit.load({bundle!r})
-result = model.run(np.load({array!r}))
+model.run({{"x": np.load({array!r})}})
+model.run({array!r})
 loaded = [name for name in {host_only!r} if name in sys.modules]
 assert not loaded, f"a device install loaded {{loaded}}"
 assert "site-packages" in edgekit.__file__, edgekit.__file__
