@@ -1,6 +1,7 @@
 """Bounds in one form: Clip with constant scalars or none; Max and Min with a constant, and a Relu before, become it.
 
 A Clip from 0 without an upper bound is Relu; one without bounds is nothing; one with computed bounds is Max and Min.
+On the side without a bound, Clip takes an infinity to the largest float32, where Max and Min leave it.
 """
 
 import numpy as np

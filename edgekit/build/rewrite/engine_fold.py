@@ -56,10 +56,10 @@ def engine_fold(model: ir.Model) -> ir.Model:
                 fold(str(source), str(target), _limit(model), _OFF)
             elif not _folded_apart(source, target, _limit(model)):
                 fold(str(source), str(target), _limit(model), (*_OFF, _CONSTANTS))
-            folded = onnx.load_model_from_string(target.read_bytes())
         except Exception as error:
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise Unsupported("the model", f"ONNX Runtime refuses it: {why}", "check it with onnx.checker") from error
+        folded = onnx.load_model_from_string(target.read_bytes())
     result = ir.from_proto(folded)
     is_standard = all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
     return result if is_standard else ir.from_proto(ir.to_proto(model))
