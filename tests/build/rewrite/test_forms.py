@@ -186,6 +186,38 @@ def test_nodes_that_do_nothing_go(canonical: Make, ops: Ops, body: str) -> None:
     assert ops(canonical(f"(float[3,4] x) => (float y) {{ {body} }}", **used)) == ["Neg"]
 
 
+ITS_OWN = np.array([1, 2, 6, 6], np.int64)
+CROPPED = np.array([0, 0, 0.2, 0.2, 1, 1, 0.8, 0.8], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "resize", "arrays", "goes"),
+    [
+        ("1,2,6,6", 'Resize<mode="linear">(x, , , to)', {"to": ITS_OWN}, True),
+        (
+            "1,2,6,6",
+            'Resize<mode="cubic", coordinate_transformation_mode="align_corners">(x, , , to)',
+            {"to": ITS_OWN},
+            True,
+        ),
+        ("N,2,H,W", 'Resize<mode="nearest">(x, , by)', {"by": np.ones(4, np.float32)}, True),
+        ("N,2,H,W", 'Resize<mode="nearest">(x, , , to)', {"to": ITS_OWN}, False),  # 6 is not what H is
+        ("1,2,6,6", 'Resize<mode="linear">(x, , by)', {"by": np.array([1, 1, 1.1, 1.1], np.float32)}, False),
+        (
+            "1,2,6,6",
+            'Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, crop, , to)',
+            {"crop": CROPPED, "to": ITS_OWN},
+            False,
+        ),
+    ],
+)
+def test_a_resize_to_the_size_that_is_there_goes_and_any_other_stays(
+    canonical: Make, ops: Ops, shape: str, resize: str, arrays: dict[str, NDArray[np.generic]], goes: bool
+) -> None:
+    found = ops(canonical(f"(float[{shape}] x) => (float y) {{ a = {resize} y = Neg(a) }}", **arrays))
+    assert found == (["Neg"] if goes else ["Resize", "Neg"])
+
+
 def test_an_echoed_input_comes_through_an_identity(canonical: Make, ops: Ops) -> None:
     model = canonical("(float[3] x) => (float y, float z) { y = Identity(x) z = Relu(x) }")
     assert sorted(ops(model)) == ["Identity", "Relu"]

@@ -41,6 +41,33 @@ def test_a_pass_that_changes_the_result_is_left_out_and_named(
     assert [node.op_type for node in after.graph] == ["Conv"]  # the others still did their work
 
 
+@pytest.mark.parametrize("by", [1.001, -3.0])
+def test_a_size_given_as_a_float_does_not_excuse_a_wrong_weight(graph: Make, weights: Weights, by: float) -> None:
+    text = '(float[1,2,16,16] x) => (float y) { a = Resize<mode="nearest">(x, , scales) y = Conv(a, w) }'
+    scales, w = np.array([1, 1, 2, 2], np.float32), weights(3, 2, 1, 1)
+    prover = Prover(graph(text, scales=scales, w=w))
+    assert prover.verdict(graph(text, scales=scales, w=w)).holds
+    assert not prover.verdict(graph(text, scales=scales, w=w * np.float32(by))).holds
+
+
+def test_a_size_that_is_computed_from_floats_does_not_excuse_a_wrong_weight(graph: Make, weights: Weights) -> None:
+    text = (
+        "(float[1,2,8,8] x) => (float y) { s = Mul(size, twice) i = Cast<to=7>(s) r = ConstantOfShape<value=float[1] {1}>(i)"
+        " m = ReduceSum(r) a = Mul(x, m) y = Conv(a, w) }"
+    )
+    numbers = {"size": np.array([3], np.float32), "twice": np.array([2], np.float32)}
+    w = weights(3, 2, 1, 1)
+    prover = Prover(graph(text, w=w, **numbers))
+    assert not prover.verdict(graph(text, w=w * np.float32(1.5), **numbers)).holds
+
+
+def test_a_graph_that_no_longer_loads_does_not_hold(graph: Make, weights: Weights) -> None:
+    before = graph(SMALL, w=weights(3, 2, 1, 1), c=weights(3, 1, 1, seed=1))
+    after = graph(SMALL, w=weights(3, 2, 1, 1), c=weights(3, 1, 1, seed=1))
+    next(nodes(after, "Conv")).op_type = "NoSuchOperator"
+    assert Prover(before).verdict(after).difference == "it no longer loads"
+
+
 def test_equal_models_hold_and_a_changed_weight_does_not(graph: Make, weights: Weights) -> None:
     before = graph(SMALL, w=weights(3, 2, 1, 1), c=weights(3, 1, 1, seed=1))
     prover = Prover(before)
