@@ -168,9 +168,7 @@ def test_the_simulation_is_the_emitted_graph(name: str) -> None:
     # only the graph as it stands is compared
     for optimised in (False, True) if name != "average" else (False,):
         for a, b in zip(want, outputs_of(content, data, optimised), strict=True):
-            off = (
-                np.abs(np.subtract(a, b)) / level
-            )  # a tie inside moves a value by a level
+            off = np.abs(np.subtract(a, b)) / level  # a tie inside moves a value by a level
             assert np.mean(off > 0.5) < 0.02
             assert off.max() < 3.5
 
