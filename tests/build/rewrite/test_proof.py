@@ -52,8 +52,8 @@ def test_a_size_given_as_a_float_does_not_excuse_a_wrong_weight(graph: Make, wei
 
 def test_a_size_that_is_computed_from_floats_does_not_excuse_a_wrong_weight(graph: Make, weights: Weights) -> None:
     text = (
-        "(float[1,2,8,8] x) => (float y) { s = Mul(size, twice) i = Cast<to=7>(s) r = ConstantOfShape<value=float[1] {1}>(i)"
-        " m = ReduceSum(r) a = Mul(x, m) y = Conv(a, w) }"
+        "(float[1,2,8,8] x) => (float y) { s = Mul(size, twice) i = Cast<to=7>(s)"
+        " r = ConstantOfShape<value=float[1] {1}>(i) m = ReduceSum(r) a = Mul(x, m) y = Conv(a, w) }"
     )
     numbers = {"size": np.array([3], np.float32), "twice": np.array([2], np.float32)}
     w = weights(3, 2, 1, 1)
