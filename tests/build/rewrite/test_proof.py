@@ -79,8 +79,8 @@ def test_equal_models_hold_and_a_changed_weight_does_not(graph: Make, weights: W
 
 def test_a_network_that_blows_rounding_up_is_judged_by_how_much(graph: Make) -> None:
     text = "(float[1,64] x) => (float y) { a = Add(x, big) b = Sub(a, large) y = Mul(b, b) }"
-    before = graph(text, big=np.float32(1e6), large=np.float32(1e6))
-    rounded = graph(text, big=np.float32(1e6), large=np.float32(1e6) + np.float32(0.06))
+    before = graph(text, big=np.float32(5e5), large=np.float32(5e5))
+    rounded = graph(text, big=np.float32(5e5), large=np.float32(5e5) + np.float32(0.03))
     assert Prover(before).verdict(rounded).holds
 
 
