@@ -1,12 +1,12 @@
-"""Nodes that change nothing go: Identity, and Reshape, Cast, Slice, Pad, Expand and their like without effect."""
+"""Nodes that change nothing go: Identity, and Reshape, Cast, Slice, Pad, Resize and their like without effect."""
 
 from collections.abc import Callable
 from typing import Final
 
 import onnx_ir as ir
 
-from edgekit.build.rewrite.matching import bypass, input_of, made_by, nodes, same_shape, sizes, whole
-from edgekit.quantize.canonical import constant, integer, ints
+from edgekit.build.rewrite.matching import bypass, floats, input_of, made_by, nodes, same_shape, sizes, whole
+from edgekit.quantize.canonical import constant, integer, ints, text
 
 _VIEWS: Final = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -44,6 +44,16 @@ def _slice(node: ir.Node) -> bool:
 def _pad(node: ir.Node) -> bool:
     pads = whole(input_of(node, 1))
     return pads is not None and not any(pads)
+
+
+def _resize(node: ir.Node) -> bool:
+    """Each place is asked for itself: scales of exactly 1, or the sizes that it has. A crop asks for other places."""
+    if text(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
+        return False
+    if input_of(node, 3) is not None:
+        return sizes(node.inputs[0]) is not None and _same_shape(node)
+    scales = floats(input_of(node, 2))
+    return scales is not None and scales.size > 0 and bool((scales == 1).all())
 
 
 def _transpose(node: ir.Node) -> bool:
@@ -91,6 +101,7 @@ _ROWS: Final[dict[str, Callable[[ir.Node], bool]]] = {
     "Min": _single,
     "Pad": _pad,
     "Reshape": _same_shape,
+    "Resize": _resize,
     "Slice": _slice,
     "Split": _split,
     "Squeeze": _same_shape,
