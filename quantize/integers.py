@@ -33,7 +33,7 @@ def pack_integers(recipe: Recipe, quantized: Mapping[WeightSet, QuantizedModel])
             if node in model.biases:
                 arrays[f"{key}.bias"] = model.biases[node]
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # numpy before 2.1 has no allow_pickle here
     return buffer.getvalue()
 
 
