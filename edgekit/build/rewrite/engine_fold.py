@@ -62,7 +62,22 @@ def engine_fold(model: ir.Model) -> ir.Model:
         folded = onnx.load_model_from_string(target.read_bytes())
     result = ir.from_proto(folded)
     is_standard = all(node.domain == "" for node in ir.traversal.RecursiveGraphIterator(result.graph))
-    return result if is_standard else ir.from_proto(ir.to_proto(model))
+    if not is_standard:
+        return ir.from_proto(ir.to_proto(model))
+    _name_as_before(result, model)
+    return result
+
+
+def _name_as_before(folded: ir.Model, model: ir.Model) -> None:
+    """An operator without a kernel (HardSwish, Mish) is expanded, its parts named by count: the last has its name."""
+    own = {node.name for node in ir.traversal.RecursiveGraphIterator(model.graph)}
+    names = {output.name: node.name for node in model.graph for output in node.outputs}
+    taken = {node.name for node in ir.traversal.RecursiveGraphIterator(folded.graph)}
+    for node in folded.graph:
+        name = names.get(node.outputs[0].name)
+        if name is not None and node.name not in own and name not in taken:
+            node.name = name
+            taken.add(name)
 
 
 def _has_branches(model: ir.Model) -> bool:

@@ -228,6 +228,17 @@ def test_an_output_given_twice_has_both_names(canonical: Make) -> None:
     assert [value.name for value in model.graph.outputs] == ["y", "z"]
 
 
+@pytest.mark.parametrize(("op", "last"), [("HardSwish", "HardSwish"), ("Gelu", "Gelu"), ("Mish", "Mul")])
+def test_an_operator_that_the_engine_expands_keeps_its_name(graph: Make, op: str, last: str) -> None:
+    before = graph(f"(float[1,4] x) => (float y) {{ a = {op}(x) b = {op}(a) y = Sigmoid(b) }}")
+    for node, name in zip(before.graph, ("one", "two", "end"), strict=True):
+        node.name = name
+    after, _ = canonicalize(before)
+    kept = {node.name: node.op_type for node in after.graph}
+    assert (kept["one"], kept["two"], kept["end"]) == (last, last, "Sigmoid")
+    assert len(kept) == len(after.graph)
+
+
 def test_an_output_keeps_its_name_when_its_node_goes(canonical: Make, ops: Ops, weights: Weights) -> None:
     model = canonical(
         "(float[1,2,3,3] x) => (float out) { h = Conv(x, w) out = Add(h, b) }",
