@@ -47,3 +47,10 @@ class BuildOptions:
     cache: bool = True
     force: bool = False
     dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Paths may be given as text."""
+        for name in ("output", "classes", "eval_data", "labels", "recipe"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, Path(value))
