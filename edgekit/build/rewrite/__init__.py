@@ -12,7 +12,7 @@ from typing import Final
 import onnx_ir as ir
 
 from edgekit.build.importing.shapes import infer_shapes
-from edgekit.build.importing.structure import all_graphs, lift_constants, name_all, separate_outputs
+from edgekit.build.importing.structure import all_graphs, all_nodes, lift_constants, name_all, separate_outputs
 from edgekit.build.rewrite.activations import recognise_activations
 from edgekit.build.rewrite.batch_norm import split_batch_norms
 from edgekit.build.rewrite.channel_constants import fold_channel_constants
@@ -81,16 +81,18 @@ def _rewritten(model: ir.Model, passes: Sequence[Pass], *, is_folded: bool = Tru
     for _ in range(_ROUNDS):
         changed = [each.apply(result) for each in passes]
         count = len(result.graph)
-        if is_folded and has_constant_nodes(result):  # a shape that is known now makes more of the graph constant
+        is_foldable = is_folded and has_constant_nodes(result)  # a shape that is known now makes more of it constant
+        if is_foldable:
             result = engine_fold(result)
+        if is_foldable or any(changed):
+            _settle(result)
         if not any(changed) and len(result.graph) == count:
             break
-        _settle(result)
     return result
 
 
 def _settle(model: ir.Model) -> None:
-    """What every canonical graph has, whatever was rewritten: names, shapes, no dead nodes, one opset."""
+    """What every canonical graph has, whatever was rewritten: names, shapes, no dead nodes, one opset, one order."""
     lift_constants(model)
     separate_outputs(model)
     drop_dead(model)
@@ -100,6 +102,10 @@ def _settle(model: ir.Model) -> None:
         graph.opset_imports.clear()
         graph.opset_imports[""] = CANONICAL_OPSET
     model.metadata_props.clear()
+    for node in all_nodes(model):  # the engine writes them in the order of a hash table
+        attributes = sorted(node.attributes.items())
+        node.attributes.clear()
+        node.attributes.update(attributes)
     infer_shapes(model, are_noted_true=True)
 
 

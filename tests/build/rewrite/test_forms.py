@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edgekit.build.rewrite import canonicalize
-from edgekit.quantize.canonical import constant, ints
+from edgekit.quantize.canonical import CANONICAL_OPSET, constant, ints
 
 Make = Callable[..., ir.Model]
 Ops = Callable[[ir.Model], list[str]]
@@ -284,6 +284,23 @@ def test_a_large_weight_that_is_turned_is_folded(canonical: Make, ops: Ops, weig
         "(float[1,600] x) => (float y) { t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t) }", w=weights(700, 600)
     )
     assert ops(model) == ["MatMul"]
+
+
+def test_a_constant_that_the_engine_leaves_computed_brings_no_domain_of_its_own(graph: Make, ops: Ops) -> None:
+    integers, scale = np.ones((3, 2, 1, 1), np.int8), np.float32(0.1)
+    before = graph("(float[1,2,4,4] x) => (float y) { w = DequantizeLinear(q, s) y = Conv(x, w) }", q=integers, s=scale)
+    after, _ = canonicalize(before)
+    assert ops(after) == ["DequantizeLinear", "Conv"]
+    assert after.graph.opset_imports == {"": CANONICAL_OPSET}
+
+
+def test_attributes_are_in_the_order_of_their_names(canonical: Make, weights: Weights) -> None:
+    model = canonical(
+        "(float[1,2,6,6] x) => (float y) { y = Conv<strides = [2, 2], pads = [1, 1, 1, 1], group = 1>(x, w) }",
+        w=weights(3, 2, 3, 3),
+    )
+    names = list(model.graph[0].attributes)
+    assert names == sorted(names)
 
 
 def test_what_becomes_constant_by_a_known_size_is_folded(canonical: Make, ops: Ops) -> None:
