@@ -6,8 +6,8 @@
 2. Every node has a unique, non-empty name (the model's own where it had one). Every value has a unique name; inputs and
    outputs keep the model's own names and order (an output that has an input's name gets another, with a note). A graph
    output is never directly a graph input or an initializer: an Identity stands between; no other Identity, no Dropout
-   in inference mode, no Constant node. Attributes that say what is so without them are left out (but see 6), the others are in order of
-   their names.
+   in inference mode, no Constant node. Attributes that say what is so without them are left out (but see 6), the
+   others are in order of their names.
 3. Constants are initializers, not graph inputs; external data is in memory. Constant subexpressions are folded, but for
    results more than twice the size of the largest constant.
 4. Shapes and dtypes of all values outside subgraphs are known as far as inference can tell; free axes are named.
@@ -16,18 +16,17 @@
 6. Conv, ConvTranspose and pools: `auto_pad` is NOTSET with explicit `pads`, `strides`, `dilations`, `kernel_shape`,
    `group`; a constant Pad before a Conv or pool that pads with what these pad with is part of their `pads`.
    BatchNormalization is folded where a linear node is its only producer, otherwise it is Mul and Add; it stays where
-   its parameters are computed or the number of axes is not known. A Mul, Div, Add
-   or Sub by a per-channel constant behind a Conv, ConvTranspose, Gemm or MatMul that nothing else reads is folded into
-   it (into MatMul: factors only).
+   its parameters are computed or the number of axes is not known. A Mul, Div, Add or Sub by a per-channel constant
+   behind a Conv, ConvTranspose, Gemm or MatMul that nothing else reads is folded into it (into MatMul: factors only).
 7. Gemm has a constant B [N, K] and transB = 1, no other attribute and, if present, a constant 1-D bias of N values; a
    Gemm that cannot be brought to this is MatMul, Transpose, Mul and Add. MatMul with constant 2-D B and an Add of a
    constant 1-D bias stays as it is.
 8. Clip has constant scalar bounds as inputs 1 and 2, or empty ones; Max and Min with a constant scalar are Clip, Clip
    from 0 without an upper bound is Relu, computed bounds are Max and Min. HardSwish and HardSigmoid, Gelu and
    LayerNormalization are single nodes where a known decomposition was recognised.
-9. Transpose pairs that cancel, Shape chains with static results, no-op Reshape, Cast, Slice, Pad and Resize are gone. A Reshape
-   to sizes of its input has a constant target. A mean over all spatial axes is GlobalAveragePool; a view of two axes
-   that keeps the first is Flatten. An If that constants and known shapes decide is the branch that it takes.
+9. Transpose pairs that cancel, Shape chains with static results, no-op Reshape, Cast, Slice, Pad and Resize are gone.
+   A Reshape to sizes of its input has a constant target. A mean over all spatial axes is GlobalAveragePool; a view of
+   two axes that keeps the first is Flatten. An If that constants and known shapes decide is the branch that it takes.
 
 Tests: `tests/build/test_canonical.py` checks each promise on every model at hand.
 """
