@@ -28,11 +28,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What ships first for one runtime, and why in one sentence. `weights` is None for float."""
+    """What ships first for one runtime, and why in one sentence. `weights` is None for float; `measured`: by speed."""
 
     precision: str
     weights: WeightSet | None
     why: str
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def entry_of(
         inputs=candidate.emitted.inputs,
         outputs=candidate.emitted.outputs,
         isa=profile.isa_of(candidate.runtime, candidate.precision),
-        speed="measured" if decision is not None and decision.ratio is not None else "unmeasured",
+        speed="measured" if decision is not None and decision.choice.measured else "unmeasured",
         integer_share=candidate.integer_share,
         requires={candidate.runtime: LEAST_VERSION[candidate.runtime]},
         golden=tuple(

@@ -56,14 +56,16 @@ def decide(pair: Pair, golden: Sequence[Golden], prefer: Prefer, *, is_host: boo
         )
     measured = _time(fp32, int8, golden[0])
     if prefer == "accuracy":
-        return Decision(pair.runtime, (fp32,), _choice(fp32, "accuracy was preferred"), measured)
+        return Decision(pair.runtime, (fp32,), _measured(fp32, "accuracy was preferred"), measured)
     if measured.low > 1:
-        return Decision(pair.runtime, (int8,), _choice(int8, "faster than float, with 95 % confidence"), measured)
+        return Decision(pair.runtime, (int8,), _measured(int8, "faster than float, with 95 % confidence"), measured)
     if prefer == "size":
         return Decision(
-            pair.runtime, (int8,), _choice(int8, "size was preferred although 8 bits are not faster here"), measured
+            pair.runtime, (int8,), _measured(int8, "size was preferred although 8 bits are not faster here"), measured
         )
-    return Decision(pair.runtime, (fp32,), _choice(fp32, "8 bits are not faster here, with 95 % confidence"), measured)
+    return Decision(
+        pair.runtime, (fp32,), _measured(fp32, "8 bits are not faster here, with 95 % confidence"), measured
+    )
 
 
 _UNMEASURED: Final = "unmeasured"
@@ -79,6 +81,10 @@ def order(decisions: Sequence[Decision]) -> tuple[Candidate, ...]:
         return decision.ratio.other_ms if first.precision == "int8" else decision.ratio.base_ms
 
     return tuple(c for d in sorted(decisions, key=key) for c in d.ships)
+
+
+def _measured(candidate: Candidate, why: str) -> Choice:
+    return Choice(candidate.precision, candidate.weights, why, measured=True)
 
 
 def _choice(candidate: Candidate, why: str) -> Choice:
