@@ -3,8 +3,8 @@
 The numbers are the quantizer's; only where pairs stand differs per runtime (`Policy`). Rules:
 
 - an integer node reads every 8-bit tensor through a DequantizeLinear, and what it writes goes through a pair;
-- a float node between integer ones reads real values and has no pair of its own: ORT would otherwise quantize its
-  weights by itself, per tensor;
+- a float node between integer ones reads real values, and is shielded where the engine would quantize its weights by
+  itself, per tensor, because a DequantizeLinear with one scale stands before it (ORT's `WeightBiasQuantization`);
 - a clamp disappears where the saturation of the 8-bit result does the same; where the scale is shared with wider
   tensors and does not, the linear node is rounded first and the clamp stays;
 - weights are int8 initializers behind a DequantizeLinear, biases int32 at the accumulator's scale.
@@ -19,7 +19,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from edgekit.quantize.canonical import CANONICAL_OPSET, constant
+from edgekit.quantize.canonical import CANONICAL_OPSET, constant, integer
 from edgekit.quantize.interpreter import IR_VERSION
 from edgekit.quantize.quantized import QParams, QuantizedModel
 from edgekit.quantize.roles import Kind, data_inputs, role
@@ -29,10 +29,15 @@ from edgekit.quantize.solver import fused_outputs
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Where a runtime wants pairs. `needs_rounded_result`: linear operators that have no float result there."""
+    """Where a runtime wants pairs.
+
+    `needs_rounded_result`: linear operators that have no float result there. `keeps_clamps`: a clamp stays although
+    rounding does the same. `quantizes_unasked`: operators whose float weights it rounds behind a DequantizeLinear.
+    """
 
     needs_rounded_result: Collection[str]
     keeps_clamps: bool
+    quantizes_unasked: Collection[str] = ()
 
 
 def to_qdq(quantized: QuantizedModel, policy: Policy) -> onnx.ModelProto:
@@ -47,6 +52,8 @@ class _Writer:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.taken = {str(v.name) for n in self.graph for v in (*n.inputs, *n.outputs) if v is not None}
+        self.node_names = {str(n.name) for n in self.graph}
+        self.rounded: dict[str, tuple[str, QParams]] = {}  # 8-bit tensor of the model -> its integers
         self.dequantized: dict[str, str] = {}  # 8-bit tensor of the model -> name of its real values
         self.fused = fused_outputs(self.graph, quantized.integer_nodes)
         self.scales: dict[tuple[float, int], tuple[str, str]] = {}
@@ -81,8 +88,8 @@ class _Writer:
         )
 
     def fresh(self, name: str) -> str:
-        """A tensor name that the model does not use."""
-        while name in self.taken:
+        """A tensor name that the model does not use, nor a node named after it."""
+        while name in self.taken or self.node_names & {f"{name}/q", f"{name}/dq"}:
             name += "_"
         self.taken.add(name)
         return name
@@ -105,31 +112,65 @@ class _Writer:
 
     def _pair(self, name: str, source: str, real: str, params: QParams | None = None) -> None:
         """QuantizeLinear and DequantizeLinear from float `source` to float `real`, for the model's tensor `name`."""
-        scale, zero = self._parameters(params or self.q.activations[name])
+        params = params or self.q.activations[name]
+        scale, zero = self._parameters(params)
         rounded = self.fresh(f"{name}/8bit")
         self.nodes.append(helper.make_node("QuantizeLinear", [source, scale, zero], [rounded], name=f"{rounded}/q"))
         self.nodes.append(helper.make_node("DequantizeLinear", [rounded, scale, zero], [real], name=f"{rounded}/dq"))
-        self.dequantized[name] = real
+        self.rounded[name], self.dequantized[name] = (rounded, params), real
 
     def _float(self, node: ir.Node) -> None:
-        """As it is; results that integer nodes read get a pair of their own beside the float tensor."""
+        """As it is; results that integer nodes read get a pair of their own beside the float tensor.
+
+        It reads the model's own names: real values behind an integer node's pair, the unrounded tensor elsewhere.
+        """
         proto = ir.to_proto(node)
-        _rename_inputs(proto, {n: r for n, r in self.dequantized.items() if n != r and not self._is_float_source(n)})
+        if node.op_type in self.policy.quantizes_unasked and (weight := constant(node.inputs[1])) is not None:
+            self._shield(node, proto, weight.shape)
         self.nodes.append(proto)
         for value in node.outputs:
             if value.name in self.q.activations:
                 self._pair(str(value.name), str(value.name), self.fresh(f"{value.name}/real"))
 
-    def _is_float_source(self, name: str) -> bool:
-        """Float readers take the unrounded tensor where a float node or an input made it."""
-        value = self.values().get(name)
-        producer = value.producer() if value is not None else None
-        return producer is None or producer.name not in self.q.integer_nodes
+    def _shield(self, node: ir.Node, proto: onnx.NodeProto, weight_shape: tuple[int, ...]) -> None:
+        """Take away what makes the engine quantize the weights of a node that stays float; the numbers stay the same.
 
-    def values(self) -> Mapping[str, ir.Value]:
-        if not hasattr(self, "_values"):
-            self._values = {str(v.name): v for n in self.graph for v in (*n.inputs, *n.outputs) if v is not None}
-        return self._values
+        Behind an 8-bit tensor it reads a DequantizeLinear with a scale per channel, all of them equal. Where nodes
+        stand between that only move values, engines move the DequantizeLinear too: there the bias becomes integers
+        (which costs ORT its fast layout for this node).
+        """
+        source = str(proto.input[0])
+        if self.dequantized.get(source) == source:
+            rounded, params = self.rounded[source]
+            channels = input_channels(node, weight_shape)
+            scale = self._store(f"{node.name}/input_scale", np.full(channels, params.scale, np.float32))
+            zero = self._store(f"{node.name}/input_zero", np.full(channels, params.zero_point, np.uint8))
+            proto.input[0] = self.fresh(f"{node.name}/input_real")
+            self.nodes.append(_dequantize([rounded, scale, zero], proto.input[0], {"axis": 1}))
+        elif self._is_moved_from_8bit(node.inputs[0]):
+            bias = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+            if bias is None:
+                bias = np.zeros(output_channels(node, weight_shape), np.float32)
+            steps, scales = float_as_integers(np.asarray(bias, np.float32).reshape(-1))
+            stored, scale = self._store(f"{node.name}/bias", steps), self._store(f"{node.name}/bias_scale", scales)
+            real = self.fresh(f"{node.name}/bias_real")
+            self.nodes.append(_dequantize([stored, scale], real, {"axis": 0}))
+            del proto.input[2:]
+            proto.input.append(real)
+
+    def _is_moved_from_8bit(self, value: ir.Value | None) -> bool:
+        """Whether only moving float nodes stand between an integer node's result and this value."""
+        producer = value.producer() if value is not None else None
+        if value is None or producer is None:
+            return False
+        if producer.name in self.q.integer_nodes:
+            return str(value.name) in self.rounded
+        row = role(producer)
+        return (
+            row is not None
+            and row.kind is Kind.SAME
+            and any(self._is_moved_from_8bit(v) for v in data_inputs(producer, row))
+        )
 
     def _integer(self, node: ir.Node) -> None:
         row = role(node)
@@ -142,7 +183,7 @@ class _Writer:
         if row.kind is Kind.CLAMP and node.inputs[0] is not None and node.inputs[0].name in self.fused:
             self._fused_clamp(node, proto)
             return
-        _rename_inputs(proto, self.dequantized)
+        proto.input[:] = [self.dequantized.get(name, name) for name in proto.input]
         if row.kind is Kind.LINEAR:
             self._weights(node, proto)
         self._result(node, proto)
@@ -238,24 +279,30 @@ def clamp_bounds(clamp: ir.Node) -> tuple[float, float]:
     return (-np.inf if lo is None else float(lo)), (np.inf if hi is None else float(hi))
 
 
+def output_channels(node: ir.Node, weight_shape: tuple[int, ...]) -> int:
+    """Channels of a Conv's, ConvTranspose's or (canonical) Gemm's result."""
+    return weight_shape[1] * integer(node, "group", 1) if node.op_type == "ConvTranspose" else weight_shape[0]
+
+
+def input_channels(node: ir.Node, weight_shape: tuple[int, ...]) -> int:
+    """Size of axis 1 of what such a node reads."""
+    return weight_shape[0] if node.op_type == "ConvTranspose" else weight_shape[1] * integer(node, "group", 1)
+
+
+def float_as_integers(x: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Integers and powers of two whose products are `x`, bit for bit.
+
+    >>> steps, scales = float_as_integers(np.array([0.75, -3.0], np.float32))
+    >>> steps.tolist(), (steps * scales).tolist()
+    ([12582912, -12582912], [0.75, -3.0])
+    """
+    exponent = np.maximum(np.frexp(x)[1], -125)  # at which the step is the smallest float32 of all
+    return np.ldexp(x, 24 - exponent).astype(np.int32), np.ldexp(np.float32(1), exponent - 24)
+
+
 def _named(tensor: TensorProto, name: str) -> TensorProto:
     tensor.name = name
     return tensor
-
-
-def _rename_inputs(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename what the node reads, its subgraphs included (they read the outer graph by name)."""
-    node.input[:] = [names.get(n, n) for n in node.input]
-    for attribute in node.attribute:
-        for graph in (*([attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else ()), *attribute.graphs):
-            own = (
-                {o for n in graph.node for o in n.output}
-                | {i.name for i in graph.initializer}
-                | {i.name for i in graph.input}
-            )
-            outer = {k: v for k, v in names.items() if k not in own}
-            for child in graph.node:
-                _rename_inputs(child, outer)
 
 
 def _all_inputs(node: onnx.NodeProto) -> list[str]:
@@ -270,6 +317,6 @@ def _all_inputs(node: onnx.NodeProto) -> list[str]:
 
 def _dequantize(inputs: Sequence[str], output: str, attributes: Mapping[str, int]) -> onnx.NodeProto:
     """DequantizeLinear of a stored tensor, its scale and its zero point."""
-    node = helper.make_node("DequantizeLinear", inputs, [output], name=f"{inputs[0]}/dq")
+    node = helper.make_node("DequantizeLinear", inputs, [output], name=f"{output}/dq")
     node.attribute.extend(helper.make_attribute(name, value) for name, value in sorted(attributes.items()))
     return node

@@ -12,7 +12,11 @@ from edgekit.core.errors import Refusal
 from edgekit.quantize.quantized import QuantizedModel
 
 # a convolution between dequantize and nothing runs in float; matrix products have an integer kernel with float result
-POLICY: Final = Policy(needs_rounded_result=frozenset({"Conv", "ConvTranspose"}), keeps_clamps=False)
+POLICY: Final = Policy(
+    needs_rounded_result=frozenset({"Conv", "ConvTranspose"}),
+    keeps_clamps=False,
+    quantizes_unasked=frozenset({"Conv", "ConvTranspose", "Gemm"}),
+)
 
 
 class OnnxRuntimeTarget:
