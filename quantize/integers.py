@@ -1,9 +1,11 @@
 """The integers of the weights on disk, beside a recipe: what a decided recipe needs to give the same bytes anywhere."""
 
 import io
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,5 +60,5 @@ def load_integers(recipe_path: Path, recipe: Recipe) -> Integers | None:
                 if f"{key}.bias" in stored.files:
                     biases[node] = stored[f"{key}.bias"]
             return found
-    except Exception:  # noqa: BLE001 - whatever is wrong with that file, the integers are computed again
-        return None
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError):
+        return None  # whatever is wrong with that file, the integers are computed again

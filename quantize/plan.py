@@ -54,17 +54,23 @@ def split(total: int) -> Split:
 
 
 def relative_error(want: Sequence[Mapping[str, Array]], got: Sequence[Mapping[str, Array]]) -> float:
-    """|got − want| / |want| over all float outputs, averaged over outputs; for any task."""
+    """|got − want| / |want| over all float outputs, averaged over outputs; for any task.
+
+    Infinite where a result is not finite or has another shape (a detector that found other boxes).
+    """
     errors = []
     for name in want[0]:
         a = [np.asarray(w[name], np.float64) for w in want]
         if want[0][name].dtype.kind != "f":
             continue
         b = [np.asarray(g[name], np.float64) for g in got]
+        if any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
+            return np.inf
         distance = sum(float(((x - y) ** 2).sum()) for x, y in zip(a, b, strict=True))
         size = sum(float((x**2).sum()) for x in a)
         errors.append(float(np.sqrt(distance / max(size, 1e-30))))
-    return float(np.mean(errors)) if errors else 0.0
+    error = float(np.mean(errors)) if errors else 0.0
+    return error if np.isfinite(error) else np.inf
 
 
 def place_and_solve(
@@ -150,7 +156,8 @@ def correct(
     for corrections in CANDIDATES[1:] if quickly else CANDIDATES:
         candidate = attempt(corrections)
         reading = error(want, simulate(candidate, held, threads=threads))
-        errors[name_of(corrections)] = float(f"{reading:.4g}")
+        if np.isfinite(reading):
+            errors[name_of(corrections)] = float(f"{reading:.4g}")
         if best is None or reading < best[0]:
             best = (reading, corrections, candidate)
     assert best is not None

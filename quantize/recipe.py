@@ -15,6 +15,7 @@ from edgekit.quantize.quantized import QParams
 from edgekit.quantize.weights import WeightSet
 
 RECIPE_FORMAT: Final = 1
+GRANULARITIES: Final = ("channel", "tensor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +74,14 @@ class Recipe:
         if unknown := sorted(set(raw) - known):
             raise BadInput(source, f"unknown field '{unknown[0]}'", "known fields: " + ", ".join(sorted(known)))
         try:
+            if raw.get("granularity", "channel") not in GRANULARITIES:
+                raise ValueError(f"granularity is one of {', '.join(GRANULARITIES)}")
             return replace(
                 cls(),
                 **{
                     **{k: raw[k] for k in ("observer", "granularity", "model_sha256", "format") if k in raw},
-                    **{k: tuple(raw[k]) for k in ("keep_float", "integer_nodes", "order") if k in raw},
-                    **{
-                        k: {n: (float(s), int(z)) for n, (s, z) in raw[k].items()}
-                        for k in ("activations", "output_hint")
-                        if k in raw
-                    },
+                    **{k: _names(k, raw[k]) for k in ("keep_float", "integer_nodes", "order") if k in raw},
+                    **{k: _parameters(raw[k]) for k in ("activations", "output_hint") if k in raw},
                     "corrections": {k: Kept(**v) for k, v in raw.get("corrections", {}).items()},
                     "runtimes": {k: Choice(**v) for k, v in raw.get("runtimes", {}).items()},
                 },
@@ -94,8 +93,24 @@ class Recipe:
 
     def parameters_digest(self) -> str:
         """What the integers of the weights depend on, besides the calibration set."""
-        parts = (self.model_sha256, self.granularity, sorted(self.integer_nodes), sorted(self.activations.items()))
+        corrections = {k: (each.round_by_output, each.bias) for k, each in self.corrections.items()}
+        tensors = (sorted(self.activations.items()), sorted(self.output_hint.items()))
+        parts = (self.model_sha256, self.granularity, sorted(self.integer_nodes), *tensors, sorted(corrections.items()))
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _names(key: str, raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw):
+        raise TypeError(f"{key} is a list of names")
+    return tuple(raw)
+
+
+def _parameters(raw: Mapping[str, tuple[float, int]]) -> dict[str, tuple[float, int]]:
+    found = {name: (float(scale), int(zero)) for name, (scale, zero) in raw.items()}
+    for name, (scale, zero) in found.items():
+        if not (0 < scale < float("inf") and 0 <= zero <= 255):
+            raise ValueError(f"'{name}' needs a scale above 0 and a zero point from 0 to 255, not {scale:g}, {zero}")
+    return found
 
 
 def pack(params: Mapping[str, QParams]) -> dict[str, tuple[float, int]]:

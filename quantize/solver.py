@@ -151,7 +151,7 @@ def solve(
         params = params_for(interval)
         if pins:
             (params, *others) = sorted(pins, key=lambda p: -p.scale)
-            slack = params.scale / 2
+            slack = params.scale  # a sigmoid that reaches 1 ends one step above its last level
             if others or interval.lo < params.lo - slack or interval.hi > params.hi + slack:
                 conflicts.add(root)
         activations |= dict.fromkeys(names, params)

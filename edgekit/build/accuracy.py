@@ -76,7 +76,7 @@ def measure(options: BuildOptions, pairs: Sequence[Pair], manifest: Manifest) ->
         return {}
     found = {}
     for pair in pairs:
-        if pair.fp32 is None or pair.fp32.session is None:
+        if pair.fp32.session is None:
             continue
         float_model = _model(pair.fp32, manifest)
         fp32 = evaluate(float_model, options.eval_data, options.labels, reference=None)
@@ -96,11 +96,12 @@ def _model(candidate: Candidate, manifest: Manifest) -> Model:
     return Model(manifest, entry, candidate.session, ())
 
 
-def within_budget(decision: Decision, pair: Pair, accuracy: Accuracy | None, budget: float | None) -> Decision:
-    """Float in the place of an 8-bit artifact that loses more than the budget."""
+def within_budget(decision: Decision, pair: Pair, accuracy: Accuracy | None, options: BuildOptions) -> Decision:
+    """Float in the place of an 8-bit artifact that loses more than the budget, unless 8 bits were asked for by name."""
+    budget = options.max_drop
     if budget is None or accuracy is None or accuracy.drop <= budget or decision.choice.precision != "int8":
         return decision
-    if pair.fp32 is None:
+    if options.precision == "int8":
         return decision
     why = f"8 bits lose {accuracy.drop:.2f} points, the budget is {budget:g}"
     return replace(decision, ships=(pair.fp32,), choice=Choice("fp32", None, why))

@@ -102,43 +102,43 @@ def write_all(
     float_model: bytes | None,
     texts: Mapping[str, bytes],
 ) -> None:
-    """The folders first, the bundle last: where the bundle is, all of it is. Raises `EnvironmentFault`."""
-    _write_folder(report, texts)
-    if floats is not None and float_model is not None:
-        folder = Path(tempfile.mkdtemp(prefix=f".{reference.name}.", dir=reference.parent))
+    """Written beside its place first, then one rename for each, the bundle last: where the bundle is, all of it is.
+
+    `floats` and `float_model` make the reference folder. Raises `EnvironmentFault`; then nothing of it is left.
+    """
+    try:
+        stage = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
         try:
-            write_atomic(folder / "model.onnx", [float_model])
-            write_bundle(folder / REFERENCE_BUNDLE, *floats)
-            _swap(folder, reference)
+            _write_folder(stage / "report", texts)
+            if floats is not None and float_model is not None:
+                _write_folder(stage / "reference", {"model.onnx": float_model})
+                write_bundle(stage / "reference" / REFERENCE_BUNDLE, *floats)
+            write_bundle(stage / "bundle", *bundle)
+            _swap(stage / "report", report)
+            _swap(stage / "reference", reference)
+            (stage / "bundle").replace(output)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    write_bundle(output, *bundle)
+            shutil.rmtree(stage, ignore_errors=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            str(output), f"cannot be written: {error.strerror or error}", "check rights and the disk"
+        ) from error
+    except EnvironmentFault as error:  # which names a file in the stage, a name that the user never gave
+        raise EnvironmentFault(str(output), error.why, error.remedy) from error
 
 
 def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise EnvironmentFault(
-            str(path), f"cannot be written: {error.strerror}", "check rights and the disk"
-        ) from error
-    try:
-        for name, content in files.items():
-            write_atomic(folder / name, [content])
-        _swap(folder, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    path.mkdir()
+    for name, content in files.items():
+        write_atomic(path / name, [content])
 
 
-def _swap(folder: Path, path: Path) -> None:
-    folder.chmod(0o755)
+def _swap(made: Path, path: Path) -> None:
+    """`made` in the place of `path`; what was there goes with the stage. Nothing made: nothing stays there."""
     if path.exists():
-        old = folder.with_name(folder.name + ".old")
-        path.rename(old)
-        folder.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        folder.rename(path)
+        path.rename(made.with_name(f"{made.name}.old"))
+    if made.exists():
+        made.rename(path)
 
 
 def refusals_json(refusals: Sequence[Refusal]) -> list[dict[str, str]]:

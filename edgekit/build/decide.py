@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edgekit.build.candidates import Candidate, Golden
-from edgekit.build.options import Prefer
+from edgekit.build.options import Precision, Prefer
 from edgekit.quantize.recipe import Choice
 from edgekit.runtimes.timing import Ratio, interleaved, ratio
 
@@ -15,10 +15,10 @@ QUALITY_LIMIT: Final = 0.5  # relative error of an output on real samples beyond
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The float and the 8-bit artifact of one runtime; either may be missing."""
+    """The float and the 8-bit artifact of one runtime; the latter only where something is quantized."""
 
     runtime: str
-    fp32: Candidate | None
+    fp32: Candidate
     int8: Candidate | None
 
 
@@ -32,17 +32,28 @@ class Decision:
     ratio: Ratio | None = None
 
 
-def decide(pair: Pair, golden: Sequence[Golden], prefer: Prefer, *, is_host: bool, given: Choice | None) -> Decision:
+def decide(
+    pair: Pair,
+    golden: Sequence[Golden],
+    prefer: Prefer,
+    *,
+    wanted: Precision | None,
+    is_host: bool,
+    given: Choice | None,
+) -> Decision:
     """INT8 ships alone where it is right and the lower bound of its speed ratio is above 1; else float, saying why.
 
     Where nothing can be timed (another device, or the engine is not here) both ship and the device decides.
-    `given`: a choice made before; it is repeated.
+    `wanted`: ships whatever it is worth. `given`: a choice made before; it is repeated.
     """
     fp32, int8 = pair.fp32, pair.int8
-    if int8 is None or fp32 is None:
-        only = int8 or fp32
-        assert only is not None
-        return Decision(pair.runtime, (only,), _choice(only, "the only precision that was asked for"))
+    if int8 is None:
+        why = "there is nothing to quantize" if wanted != "fp32" else _ASKED
+        return Decision(pair.runtime, (fp32,), _choice(fp32, why))
+    if wanted is not None:
+        broken = _broken(int8, golden)
+        why = _ASKED if broken is None else f"{_ASKED}, although {broken}"
+        return Decision(pair.runtime, (int8,), _choice(int8, why))
     if given is not None:
         first, second = (int8, fp32) if given.precision == "int8" else (fp32, int8)
         both = given.why.startswith(_UNMEASURED)
@@ -69,6 +80,7 @@ def decide(pair: Pair, golden: Sequence[Golden], prefer: Prefer, *, is_host: boo
 
 
 _UNMEASURED: Final = "unmeasured"
+_ASKED: Final = "the precision that was asked for"
 
 
 def order(decisions: Sequence[Decision]) -> tuple[Candidate, ...]:

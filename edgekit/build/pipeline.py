@@ -27,7 +27,7 @@ from edgekit.compile.targets import target
 from edgekit.core import manifest as manifests
 from edgekit.core.artifact import Port
 from edgekit.core.bundle import Bundle
-from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, UsageError
+from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, Unsupported, UsageError
 from edgekit.core.manifest import Manifest, Provenance
 from edgekit.core.preprocess import Preprocess
 from edgekit.core.profile import load_profile
@@ -103,6 +103,7 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
             pair,
             golden,
             options.prefer,
+            wanted=options.precision,
             is_host=work.is_host,
             given=given.runtimes.get(pair.runtime) if given else None,
         )
@@ -111,8 +112,7 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     view = _manifest(work)
     measured = accuracy.measure(options, pairs, view)
     decisions = tuple(
-        accuracy.within_budget(d, p, measured.get(d.runtime), options.max_drop)
-        for d, p in zip(decisions, pairs, strict=True)
+        accuracy.within_budget(d, p, measured.get(d.runtime), options) for d, p in zip(decisions, pairs, strict=True)
     )
     remark = accuracy.preset_remark(options, reference, *_picture(work), work.task)
     ships = order(decisions)
@@ -172,6 +172,12 @@ def _plan(work: Work) -> BuildResult:
 
 def _prepare(options: BuildOptions, progress: Progress) -> Work:
     """Everything that can be refused before long work starts is refused here."""
+    if options.precision == "fp16":
+        raise Unsupported(
+            "--precision fp16",
+            "no artifact is written in float16: the CPU kernels of these runtimes compute it as float32",
+            "use int8 or fp32 (a float16 model keeps its float16 inputs and outputs)",
+        )
     accuracy.check_apart(options)
     profile = load_profile(options.device)
     runtimes = resolve.runtimes_for(options, profile)
@@ -218,6 +224,9 @@ def _samples(work: Work, wants_integers: bool) -> Samples | None:
 def _given_recipe(options: BuildOptions) -> Recipe | None:
     if options.recipe is None:
         return None
+    for flag, value in (("--observer", options.observer), ("--granularity", options.granularity)):
+        if value is not None:
+            raise UsageError(flag, "the recipe has decided this already", f"leave {flag} out, or edit the recipe")
     from edgekit.core.files import read_input
 
     return Recipe.from_json(read_input(options.recipe).decode("utf-8", "replace"), str(options.recipe))
@@ -270,16 +279,7 @@ def _pairs(
                 raise
             refusals += error.refusals
             continue
-        wanted = work.options.precision
-        pairs.append(
-            Pair(
-                name,
-                fp32,
-                int8,
-            )
-            if wanted is None
-            else Pair(name, None if wanted == "int8" and int8 else fp32, int8 if wanted == "int8" else None)
-        )
+        pairs.append(Pair(name, fp32, int8))
     if not pairs:
         raise RuntimeRefuses(refusals)
     return tuple(pairs), tuple(refusals)
@@ -299,6 +299,7 @@ def _write(
     more_remarks: Sequence[str],
 ) -> BuildResult:
     output, report, reference = resolve.output_paths(work.options.output)
+    float_file = target("onnxruntime").emit_float(work.imported.model).files["model.onnx"]
     samples, blobs = assemble.golden_of(golden)
     recipe_json = recipe.to_json().encode()
     linear = [n for n in work.imported.model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR]
@@ -327,7 +328,7 @@ def _write(
 
     by_label = {c.label: d for d in decisions for c in d.ships}
     entries = [assemble.entry_of(c, golden, by_label[c.label], work.profile) for c in ships]
-    floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs if p.fp32 is not None]
+    floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs]
     made = manifest([e for e, _ in entries])
     result = BuildResult(output, made, recipe)
     texts = {
@@ -340,17 +341,8 @@ def _write(
         report,
         reference,
         (made, {**blobs, **{h: b for _, more in entries for h, b in more.items()}}),
-        (manifest([e for e, _ in floats]), {**blobs, **{h: b for _, more in floats for h, b in more.items()}})
-        if floats
-        else None,
-        _float_model(pairs),
+        (manifest([e for e, _ in floats]), {**blobs, **{h: b for _, more in floats for h, b in more.items()}}),
+        float_file,
         texts,
     )
     return result
-
-
-def _float_model(pairs: Sequence[Pair]) -> bytes | None:
-    for pair in pairs:
-        if pair.runtime == "onnxruntime" and pair.fp32 is not None:
-            return pair.fp32.emitted.files["model.onnx"]
-    return b""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from edgekit.build.work import Work
+from edgekit.core.errors import BadInput
 from edgekit.core.threads import usable_cpus
 from edgekit.quantize.attention import GAIN_WANTED, score_projections
 from edgekit.quantize.blur import BLURRED, rounding_errors, touching
@@ -18,7 +19,8 @@ from edgekit.quantize.integers import load_integers
 from edgekit.quantize.plan import correct, place_and_solve, relative_error, split
 from edgekit.quantize.quantized import QuantizedModel
 from edgekit.quantize.recipe import Kept, Recipe, pack, unpack
-from edgekit.quantize.solver import Parameters
+from edgekit.quantize.roles import role
+from edgekit.quantize.solver import Parameters, read
 from edgekit.quantize.weights import WeightSet
 
 HARD: Final = 0.1  # held-out error of the outputs from which the next plan is tried
@@ -54,7 +56,7 @@ def quantize(work: Work, samples: Samples | None, given: Recipe | None, progress
         return Quantized(base, None, {})
     progress("calibrate")
     calibration = _calibrate(work, samples, base.observer)
-    if options.precision in ("fp32", "fp16"):
+    if options.precision == "fp32":
         return Quantized(base, calibration, {})
     if given is not None:
         return _repeat(work, samples, base, calibration, progress)
@@ -83,12 +85,16 @@ def _calibrate(work: Work, samples: Samples, observer: str) -> Calibration:
 
 
 def _repeat(work: Work, samples: Samples, base: Recipe, calibration: Calibration, progress: Progress) -> Quantized:
-    """The decisions of a recipe. An edited `keep_float` is followed by solving again."""
+    """The decisions of a recipe. Where nodes were edited by hand, parameters are solved again."""
     integer = frozenset(base.integer_nodes)
     parameters = Parameters(unpack(base.activations), unpack(base.output_hint), frozenset())
-    if not base.activations or integer & set(base.keep_float):
+    _check_names(work, base)
+    graph = work.imported.model.graph
+    if integer & set(base.keep_float) or set(read(graph, integer).rounded) != set(base.activations) or not integer:
+        left_out = {str(n.name) for n in graph if integer and n.name not in integer and role(n) is not None}
+        excluded = left_out | set(base.keep_float)
         integer, parameters = place_and_solve(
-            work.imported.model, calibration, keep_float=base.keep_float, fixed_inputs=work.fixed_inputs
+            work.imported.model, calibration, keep_float=excluded, fixed_inputs=work.fixed_inputs
         )
     recipe = replace(
         base,
@@ -97,6 +103,23 @@ def _repeat(work: Work, samples: Samples, base: Recipe, calibration: Calibration
         output_hint=pack(parameters.output_hint),
     )
     return _correct_all(work, samples, recipe, calibration, integer, parameters, progress)
+
+
+def _check_names(work: Work, recipe: Recipe) -> None:
+    """Raises `BadInput` where a recipe names a node that the model lacks, or that has no 8-bit form."""
+    nodes = {str(node.name): node for node in work.imported.model.graph}
+    source = f"recipe {work.options.recipe}"
+    for key, names in (("keep_float", recipe.keep_float), ("integer_nodes", recipe.integer_nodes)):
+        if unknown := [name for name in names if name not in nodes]:
+            raise BadInput(
+                source,
+                f"{key} names '{unknown[0]}', and the model has no such node",
+                "take a name that the recipe of a build of this model lists, or build without --recipe",
+            )
+    if odd := [name for name in recipe.integer_nodes if role(nodes[name]) is None]:
+        raise BadInput(
+            source, f"'{odd[0]}' ({nodes[odd[0]].op_type}) has no 8-bit form", "take it out of integer_nodes"
+        )
 
 
 def _first_plan(work: Work, samples: Samples, base: Recipe, calibration: Calibration, progress: Progress) -> _Plan:
