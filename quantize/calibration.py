@@ -55,8 +55,9 @@ def _other_axes(node: ir.Node, result: Array) -> tuple[int, ...]:
 
 
 def channel_mean(node: ir.Node, result: Array) -> NDArray[np.float32]:
-    """Mean per output channel of a linear node's result."""
-    return np.asarray(result.mean(axis=_other_axes(node, result), dtype=np.float64), np.float32)
+    """Mean per output channel of a linear node's result; 0 for a result without values."""
+    total = result.sum(axis=_other_axes(node, result), dtype=np.float64)
+    return np.asarray(total / max(result.size // max(total.size, 1), 1), np.float32)
 
 
 def _channel_extent(node: ir.Node, result: Array, before: NDArray[np.float32] | None) -> NDArray[np.float32]:
@@ -115,7 +116,7 @@ def calibrate(
                 seen.setdefault(name, observer(observer_name)).see(array)
                 if name in inputs or name in outputs:
                     result.histograms.setdefault(name, Histogram()).see(array)
-                if node is not None and node.name in linear:
+                if node is not None and node.name in linear and array.size:
                     key = str(node.name)
                     result.channel_extents[key] = _channel_extent(node, array, result.channel_extents.get(key))
                 if node is not None and node.name in linear and index in result.chosen:

@@ -75,7 +75,9 @@ class Histogram:
         flat = np.asarray(x, np.float32).ravel()
         self.extremes.see(flat)
         self._fit(min(self.extremes.lo, 0.0), max(self.extremes.hi, 0.0))
-        index = np.floor(np.ldexp(flat, -self.exponent)).astype(np.int32) - self.first  # exact: a power of two
+        scaled = np.ldexp(flat, -self.exponent)  # exact, by a power of two, but for what becomes too small for float32
+        scaled[(scaled == 0) & (flat < 0)] = -1
+        index = np.floor(scaled).astype(np.int32) - self.first
         self.counts += np.bincount(index, minlength=len(self.counts))
 
     def merged(self, other: "Histogram") -> "Histogram":

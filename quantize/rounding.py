@@ -15,7 +15,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from edgekit.quantize.canonical import integer, ints
-from edgekit.quantize.weights import PairBound, Rows, WeightSet
+from edgekit.quantize.weights import PairBound, Rows, WeightSet, rows_of
 
 SHRINKAGE: Final = 0.3
 POSITIONS: Final = 256  # positions of a feature map that one sample contributes
@@ -48,17 +48,29 @@ def patches(node: ir.Node, x: NDArray[np.float32], weight_shape: tuple[int, ...]
 
 def covariance(node: ir.Node, inputs: Sequence[NDArray[np.float32]], weight_shape: tuple[int, ...]) -> Rows:
     """[G, K, K]: covariance of the layer's inputs. Centred, since the bias takes the mean."""
-    total: Rows = np.zeros(())
-    mean: NDArray[np.float64] = np.zeros(())
+    total, mean = _nothing_seen(node, weight_shape)
     count = 0
+    middle, size = np.zeros((), np.float32), np.float32(1)  # else sums in float32 could cancel or overflow
     for seed, x in enumerate(inputs):
         v = patches(node, x, weight_shape, seed)
+        if not len(v):
+            continue
+        if not count:
+            middle = v.mean(axis=0, dtype=np.float64).astype(np.float32)
+            size = np.float32(np.abs(v - middle).max(initial=0) or 1)
+        v = np.asarray((v - middle) / size, np.float32)
         columns = np.ascontiguousarray(v.transpose(1, 0, 2))  # [G, P, K]
         total = total + (columns.transpose(0, 2, 1) @ columns).astype(np.float64)
         mean = mean + v.sum(axis=0, dtype=np.float64)
         count += len(v)
+    count = max(count, 1)
     mean = mean / count
-    return np.asarray(total / count - mean[:, :, None] * mean[:, None, :])
+    return np.asarray((total / count - mean[:, :, None] * mean[:, None, :]) * np.float64(size) ** 2)
+
+
+def _nothing_seen(node: ir.Node, weight_shape: tuple[int, ...]) -> tuple[Rows, NDArray[np.float64]]:
+    groups, _, width = rows_of(node, np.zeros(weight_shape, np.bool_)).shape
+    return np.zeros((groups, width, width)), np.zeros((groups, width))
 
 
 def round_by_output(
@@ -66,7 +78,7 @@ def round_by_output(
 ) -> NDArray[np.float64]:
     """[G, R, K] integers for rows [G, R, K], scales [G, R] and covariances [G, K, K]."""
     _groups, _, width = rows.shape
-    spread = np.einsum("gkk->gk", cov)
+    spread = np.maximum(np.einsum("gkk->gk", cov), 0)
     ridge = _RIDGE * np.maximum(spread.mean(axis=1), 1e-12)
     metric = (1 - shrinkage) * cov
     at = np.arange(width)

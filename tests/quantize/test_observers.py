@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -26,6 +26,7 @@ def test_order_and_batching_do_not_change_the_bounds(name: str, parts: list[np.n
 
 
 @given(VALUES, VALUES)
+@example(np.array([-1e-45], np.float32), np.array([1512.0, -536.0], np.float32))
 def test_merging_histograms_is_exact(a: np.ndarray, b: np.ndarray) -> None:
     left, right, whole = Histogram(), Histogram(), Histogram()
     left.see(a)
