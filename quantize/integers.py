@@ -60,5 +60,5 @@ def load_integers(recipe_path: Path, recipe: Recipe) -> Integers | None:
                 if f"{key}.bias" in stored.files:
                     biases[node] = stored[f"{key}.bias"]
             return found
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error):
         return None  # whatever is wrong with that file, the integers are computed again
