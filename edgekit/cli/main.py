@@ -125,9 +125,10 @@ def machine_fault(error: OSError) -> EnvironmentFault | None:
     if error.errno not in MACHINE_ERRORS:
         return None
     what = str(error.filename or "writing")
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "free some space, or name another folder" if full else "check the rights of the file and its folder"
-    return EnvironmentFault(what, error.strerror or str(error), remedy)
+    said = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return EnvironmentFault(what, f"the disk is full ({said})", "free some space, or name another folder")
+    return EnvironmentFault(what, said, "check the rights of the file and its folder")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
