@@ -102,8 +102,12 @@ def emit(
 
 
 def _own(file_ports: Sequence[Port], own: Sequence[Port]) -> tuple[Port, ...]:
+    """The file's ports in its order and layout, with what the model itself says of them."""
     by_name = {p.name: p for p in own}
-    return tuple(replace(p, dtype=by_name[p.name].dtype, shape=by_name[p.name].shape) for p in file_ports)
+    return tuple(
+        replace(p, dtype=by_name[p.name].dtype, shape=by_name[p.name].shape, unused=by_name[p.name].unused)
+        for p in file_ports
+    )
 
 
 def prove(candidate: Candidate, golden: Sequence[Golden], *, threads: int) -> None:
