@@ -8,37 +8,32 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-import edgekit
 from edgekit.build import accuracy, assemble, resolve
 from edgekit.build.as_is import build_as_is
 from edgekit.build.cache import cache_key, keep, restore
-from edgekit.build.candidates import Candidate, Golden, Reference, emit, golden_samples, prove
+from edgekit.build.candidates import Golden, Reference, emit, golden_samples, prove
 from edgekit.build.decide import Decision, Pair, decide, order
 from edgekit.build.importing import import_model, is_tflite
 from edgekit.build.options import BuildOptions
 from edgekit.build.quantizing import quantize
-from edgekit.build.report import report_files
 from edgekit.build.samples import open_samples, random_samples
 from edgekit.build.shares import integer_share
-from edgekit.build.tools import tool_versions
 from edgekit.build.uint8_input import real_name, take_pixels
 from edgekit.build.work import Work
+from edgekit.build.writing import Outcome, base_manifest, write
 from edgekit.compile.targets import target
-from edgekit.core import manifest as manifests
 from edgekit.core.artifact import Port
 from edgekit.core.bundle import Bundle
 from edgekit.core.errors import PromiseNotKept, Refusal, RuntimeRefuses, Unsupported, UsageError
-from edgekit.core.manifest import Manifest, Provenance
+from edgekit.core.manifest import Manifest
 from edgekit.core.preprocess import Preprocess
 from edgekit.core.profile import load_profile
 from edgekit.core.threads import usable_cpus
-from edgekit.quantize.calibration import Calibration, Samples
-from edgekit.quantize.integers import pack_integers
+from edgekit.quantize.calibration import Samples
 from edgekit.quantize.pixels import pixel_params
 from edgekit.quantize.placement import integer_nodes
 from edgekit.quantize.quantized import QParams, QuantizedModel
 from edgekit.quantize.recipe import Recipe
-from edgekit.quantize.roles import Kind, role
 from edgekit.quantize.weights import WeightSet
 from edgekit.runtimes.registry import runtime
 
@@ -89,17 +84,56 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
     if options.dry_run:
         return _plan(work)
     given = _given_recipe(options)
-    wants_integers = options.precision in (None, "int8")
-    samples = _samples(work, wants_integers)
+    samples = _samples(work, options.precision in (None, "int8"))
     done = quantize(work, samples, given, progress)
-    recipe, calibration, quantized = done.recipe, done.calibration, done.models
     progress("prove")
     reference = _reference(work)
-    golden = golden_samples(reference, work.imported.inputs, _kept_samples(work, samples), calibration)
-    pairs, refusals = _pairs(work, quantized, golden, progress)
+    golden = golden_samples(reference, work.imported.inputs, _kept_samples(work, samples), done.calibration)
+    pairs, refusals = _pairs(work, done.models, golden, progress)
     progress("decide")
-    decisions = tuple(
-        decide(
+    measured = accuracy.measure(options, pairs, base_manifest(work))
+    decisions = _decisions(work, pairs, golden, given, measured)
+    remark = accuracy.preset_remark(options, reference, *_picture(work), work.task)
+    ships = order(decisions)
+    if given and given.order:
+        ships = tuple(sorted(ships, key=lambda c: given.order.index(c.label) if c.label in given.order else len(ships)))
+    choices = {d.runtime: d.choice for d in decisions}
+    recipe = replace(done.recipe, runtimes=choices, order=tuple(c.label for c in ships))
+    progress("write")
+    manifest = write(
+        work,
+        Outcome(
+            recipe=recipe,
+            seen=done.calibration,
+            models=done.models,
+            golden=golden,
+            pairs=pairs,
+            decisions=decisions,
+            ships=ships,
+            refusals=refusals,
+            measured=measured,
+            remarks=[remark] if remark is not None else [],
+        ),
+    )
+    if broken := accuracy.broken_promises(decisions, measured, options.max_drop):
+        raise PromiseNotKept(
+            f"bundle {options.output}", "; ".join(broken), "drop --precision int8, or raise --max-drop"
+        )
+    return BuildResult(options.output, manifest, recipe)
+
+
+def _decisions(
+    work: Work,
+    pairs: Sequence[Pair],
+    golden: Sequence[Golden],
+    given: Recipe | None,
+    measured: Mapping[str, accuracy.Accuracy],
+) -> tuple[Decision, ...]:
+    """What each runtime ships, within the budget."""
+    options = work.options
+    found = []
+    for pair in pairs:
+        decision = decide(
             pair,
             golden,
             options.prefer,
@@ -107,37 +141,8 @@ def _build(options: BuildOptions, progress: Progress) -> BuildResult:
             is_host=work.is_host,
             given=given.runtimes.get(pair.runtime) if given else None,
         )
-        for pair in pairs
-    )
-    view = _manifest(work)
-    measured = accuracy.measure(options, pairs, view)
-    decisions = tuple(
-        accuracy.within_budget(d, p, measured.get(d.runtime), options) for d, p in zip(decisions, pairs, strict=True)
-    )
-    remark = accuracy.preset_remark(options, reference, *_picture(work), work.task)
-    ships = order(decisions)
-    if given and given.order:
-        ships = tuple(sorted(ships, key=lambda c: given.order.index(c.label) if c.label in given.order else len(ships)))
-    recipe = replace(recipe, runtimes={d.runtime: d.choice for d in decisions}, order=tuple(c.label for c in ships))
-    progress("write")
-    result = _write(
-        work,
-        recipe,
-        quantized,
-        calibration,
-        golden,
-        pairs,
-        decisions,
-        ships,
-        refusals,
-        measured,
-        [remark] if remark is not None else [],
-    )
-    if broken := accuracy.broken_promises(decisions, measured, options.max_drop):
-        raise PromiseNotKept(
-            f"bundle {options.output}", "; ".join(broken), "drop --precision int8, or raise --max-drop"
-        )
-    return result
+        found.append(accuracy.within_budget(decision, pair, measured.get(pair.runtime), options))
+    return tuple(found)
 
 
 def _picture(work: Work) -> tuple[Port | None, Preprocess | None]:
@@ -147,26 +152,11 @@ def _picture(work: Work) -> tuple[Port | None, Preprocess | None]:
     return None, None
 
 
-def _manifest(work: Work) -> Manifest:
-    """What does not depend on how the model was quantized."""
-    return Manifest(
-        model=work.options.output.stem,
-        version=edgekit.__version__,
-        inputs=work.imported.inputs,
-        outputs=work.imported.outputs,
-        artifacts=(),
-        profile=work.profile.name,
-        preprocess=work.preprocess,
-        postprocess=work.task,
-        requires=assemble.requires(),
-    )
-
-
 def _plan(work: Work) -> BuildResult:
     """What a build would do, as far as it is known without reading a sample; nothing is written."""
     integer = integer_nodes(work.imported.model) if work.options.precision in (None, "int8") else frozenset()
     recipe = Recipe(integer_nodes=tuple(sorted(integer)), model_sha256=work.imported.source_sha256)
-    made = replace(_manifest(work), refusals=work.refusals, notes=work.imported.notes)
+    made = replace(base_manifest(work), refusals=work.refusals, notes=work.imported.notes)
     return BuildResult(work.options.output, made, recipe)
 
 
@@ -283,66 +273,3 @@ def _pairs(
     if not pairs:
         raise RuntimeRefuses(refusals)
     return tuple(pairs), tuple(refusals)
-
-
-def _write(
-    work: Work,
-    recipe: Recipe,
-    quantized: Mapping[WeightSet, QuantizedModel],
-    calibration: Calibration | None,
-    golden: Sequence[Golden],
-    pairs: Sequence[Pair],
-    decisions: Sequence[Decision],
-    ships: Sequence[Candidate],
-    refusals: Sequence[Refusal],
-    measured: Mapping[str, accuracy.Accuracy],
-    more_remarks: Sequence[str],
-) -> BuildResult:
-    output, report, reference = resolve.output_paths(work.options.output)
-    float_file = target("onnxruntime").emit_float(work.imported.model).files["model.onnx"]
-    samples, blobs = assemble.golden_of(golden)
-    recipe_json = recipe.to_json().encode()
-    linear = [n for n in work.imported.model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR]
-    remarks = [*work.imported.notes, *(calibration.remarks if calibration else []), *more_remarks]
-    if calibration is not None and not recipe.integer_nodes:
-        remarks.append(f"0 operators were quantized: the model has {len(linear)} with constant weights")
-    if work.options.random_data:
-        remarks.append("calibrated on random data: INT8 accuracy is no promise")
-
-    def manifest(entries: Sequence[manifests.ArtifactEntry]) -> Manifest:
-        histograms = calibration.histograms if calibration else {}
-        return replace(
-            _manifest(work),
-            artifacts=tuple(entries),
-            golden=samples,
-            refusals=tuple(refusals),
-            histograms=tuple(b for n, h in histograms.items() if (b := assemble.bounded(n, h)) is not None),
-            calibration=None
-            if calibration is None
-            else manifests.Calibration(calibration.samples, recipe.observer, recipe.granularity),
-            provenance=Provenance(
-                work.imported.source_sha256, assemble.sha256(recipe_json), edgekit.__version__, tool_versions()
-            ),
-            notes=tuple(remarks),
-        )
-
-    by_label = {c.label: d for d in decisions for c in d.ships}
-    entries = [assemble.entry_of(c, golden, by_label[c.label], work.profile) for c in ships]
-    floats = [assemble.entry_of(p.fp32, golden, None, work.profile) for p in pairs]
-    made = manifest([e for e, _ in entries])
-    result = BuildResult(output, made, recipe)
-    texts = {
-        "recipe.json": recipe_json,
-        **({"integers.npz": pack_integers(recipe, quantized)} if quantized else {}),
-        **report_files(result, decisions, golden, pairs, work.profile, measured),
-    }
-    assemble.write_all(
-        output,
-        report,
-        reference,
-        (made, {**blobs, **{h: b for _, more in entries for h, b in more.items()}}),
-        (manifest([e for e, _ in floats]), {**blobs, **{h: b for _, more in floats for h, b in more.items()}}),
-        float_file,
-        texts,
-    )
-    return result

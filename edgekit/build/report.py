@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from edgekit.build.accuracy import Accuracy
 from edgekit.build.assemble import as_json, refusals_json
 from edgekit.build.candidates import Candidate, Golden
 from edgekit.build.decide import Decision, Pair
+from edgekit.core.manifest import Manifest
 from edgekit.core.profile import DeviceProfile
-
-if TYPE_CHECKING:
-    from edgekit.build.pipeline import BuildResult
 
 
 def report_files(
-    result: "BuildResult",
+    manifest: Manifest,
     decisions: Sequence[Decision],
     golden: Sequence[Golden],
     pairs: Sequence[Pair],
@@ -35,8 +32,8 @@ def report_files(
         },
         "candidates": {c.label: _candidate(c) for p in pairs for c in (p.fp32, p.int8) if c is not None},
         "accuracy": {name: asdict(each) for name, each in accuracy.items()},
-        "refusals": refusals_json(result.manifest.refusals),
-        "remarks": list(result.manifest.notes),
+        "refusals": refusals_json(manifest.refusals),
+        "remarks": list(manifest.notes),
         "golden": [g.name for g in golden],
     }
     return {"measurements.json": as_json(measurements)}

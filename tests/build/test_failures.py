@@ -206,7 +206,7 @@ def started(given: Path, output: Path, stage: str) -> "subprocess.Popen[str]":
     return build
 
 
-@pytest.mark.parametrize("stage", ["quantize", "golden_samples", "_write"])
+@pytest.mark.parametrize("stage", ["quantize", "golden_samples", "write"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_leaves_nothing(stage: str, sent: signal.Signals, given: Path, tmp_path: Path) -> None:
     build = started(given, tmp_path / "out.ekb", stage)
@@ -218,7 +218,7 @@ def test_an_interrupted_build_leaves_nothing(stage: str, sent: signal.Signals, g
 
 
 def test_a_killed_build_leaves_no_bundle(given: Path, tmp_path: Path) -> None:
-    build = started(given, tmp_path / "out.ekb", "_write")
+    build = started(given, tmp_path / "out.ekb", "write")
     build.kill()
     build.communicate(timeout=30)
     assert not (tmp_path / "out.ekb").exists()
