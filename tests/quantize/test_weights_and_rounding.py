@@ -1,5 +1,7 @@
 """Invariants of weight scales, of the pair bound, and of rounding by output."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -7,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from edgekit.quantize.correction import shrunk_mean
+from edgekit.quantize.correction import Corrections, quantize_linear, shrunk_mean
+from edgekit.quantize.plan import relative_error
+from edgekit.quantize.quantized import QParams
 from edgekit.quantize.rounding import covariance, patches, round_by_output
+from edgekit.quantize.simulate import real_weight
+from edgekit.quantize.solver import Parameters
 from edgekit.quantize.weights import (
     LIMIT,
     PAIR_LIMIT,
@@ -148,3 +154,78 @@ def test_a_correction_that_samples_do_not_agree_on_is_left_out() -> None:
     got = shrunk_mean(np.stack([agreed, noise], axis=1))
     assert got[0] == pytest.approx(0.5)
     assert got[1] == 0
+
+
+HARD_INPUTS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "far from zero": lambda rng: 1e4 + rng.normal(size=(300, 24)) * 1e-3,
+    "huge": lambda rng: rng.normal(size=(300, 24)) * 1e20,
+    "tiny": lambda rng: rng.normal(size=(300, 24)) * 1e-25,
+    "constant": lambda rng: np.full((300, 24), 777.7),
+    "zero": lambda rng: np.zeros((300, 24)),
+    "of uneven columns": lambda rng: rng.normal(size=(300, 24)) * np.logspace(-8, 8, 24),
+    "of one direction": lambda rng: rng.normal(size=(300, 1)) * rng.normal(size=(1, 24)) * 1e3 + 1e6,
+    "a single row": lambda rng: rng.normal(size=(1, 24)),
+    "no row at all": lambda rng: np.zeros((0, 24)),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", SETS)
+@pytest.mark.parametrize("name", list(HARD_INPUTS))
+def test_inputs_that_hardly_say_anything_still_give_near_weights(name: str, weights: WeightSet) -> None:
+    rng = np.random.default_rng(9)
+    x = HARD_INPUTS[name](rng).astype(np.float32)
+    rows = rng.normal(size=(1, 6, 24))
+    scales = weight_scales(rows, weights)
+    q = round_by_output(rows, scales, covariance(node("Gemm", transB=1), [x, x], (6, 24)), weights)
+    assert np.isfinite(q).all()
+    assert np.abs(q - rows / scales[..., None]).max() < 12
+
+
+@pytest.mark.parametrize("granularity", ["channel", "tensor"])
+@pytest.mark.parametrize(
+    ("op", "attributes", "weight_shape", "input_shape"),
+    [
+        ("Conv", {}, (6, 4, 3, 3), (1, 4, 8, 8)),
+        ("Conv", {"group": 4}, (8, 1, 3, 3), (1, 4, 8, 8)),
+        ("Conv", {"group": 2}, (6, 2, 3), (1, 4, 9)),
+        ("ConvTranspose", {}, (4, 5, 2, 2), (1, 4, 8, 8)),
+        ("ConvTranspose", {"group": 2}, (4, 3, 2, 2), (1, 4, 8, 8)),
+        ("Gemm", {"transB": 1}, (6, 7), (5, 7)),
+        ("MatMul", {}, (7, 6), (2, 5, 7)),
+    ],
+)
+def test_no_pair_of_any_operator_passes_sixteen_bits(
+    op: str, attributes: dict[str, int], weight_shape: tuple[int, ...], input_shape: tuple[int, ...], granularity: str
+) -> None:
+    rng = np.random.default_rng(12)
+    weight = np.abs(rng.standard_cauchy(weight_shape)).astype(np.float32)  # of one sign, a few far larger
+    x, w = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT)), ir.Value(name="w", const_value=ir.tensor(weight))
+    subject = ir.node(op, [x, w], attributes=attributes, name="n")
+    subject.outputs[0].name = "y"
+    subject.outputs[0].dtype = w.dtype = ir.DataType.FLOAT
+    model = ir.Model(ir.Graph([x], subject.outputs, nodes=[subject], initializers=[w], name="g"), ir_version=10)
+    samples = [{"x": rng.normal(size=input_shape).astype(np.float32)} for _ in range(3)]
+    made = quantize_linear(
+        model,
+        frozenset({"n"}),
+        Parameters({"x": QParams(0.05, 128)}, {}, frozenset()),
+        weights="saturation-safe",
+        granularity=granularity,
+        corrections=Corrections(round_by_output=True, bias=False),
+        samples=samples,
+        channel_means={},
+        threads=1,
+    )
+    q = made.weights["n"]
+    assert pair_sums(np.asarray(rows_of(subject, q.values), np.float64)) <= PAIR_LIMIT
+    assert (made.weights["n"].axis is None) is (granularity == "tensor")
+    np.testing.assert_allclose(real_weight(subject, q), weight, atol=float(q.scales.max()) * 40)
+
+
+def test_a_result_of_another_shape_or_not_finite_is_infinitely_wrong() -> None:
+    want = [{"y": np.ones((2, 3), np.float32)}]
+    assert relative_error(want, want) == 0
+    assert relative_error(want, [{"y": np.ones((1, 3), np.float32)}]) == np.inf
+    assert relative_error(want, [{"y": np.full((2, 3), np.nan, np.float32)}]) == np.inf
+    assert relative_error([{"y": np.zeros(3, np.int64)}], [{"y": np.ones(3, np.int64)}]) == 0
