@@ -5,12 +5,15 @@ boxes and scores) stays float: there is nothing to gain there, and a shared 8-bi
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
 from edgekit.quantize.interpreter import captured
-from edgekit.quantize.roles import Kind, data_inputs, role
+from edgekit.quantize.roles import Kind, Role, data_inputs, role
+
+Name = str | None  # as the graph has it; every node of a canonical graph has one
+Rows = Mapping[Name, Role]
 
 
 def integer_nodes(model: ir.Model, keep_float: Collection[str] = ()) -> frozenset[str]:
@@ -52,11 +55,11 @@ def integer_nodes(model: ir.Model, keep_float: Collection[str] = ()) -> frozense
         chosen = kept
 
 
-def _reached_from_linear(graph: ir.Graph, rows: dict, chosen: set) -> set:  # type: ignore[type-arg]
+def _reached_from_linear(graph: ir.Graph, rows: Rows, chosen: Collection[Name]) -> set[Name]:
     """Chosen nodes whose every activation comes from a linear node (or straight from an input) through chosen nodes."""
     inputs = {id(v) for v in graph.inputs}
     passing = set(inputs)  # values that only moved since they entered: as good as the input itself
-    reached: set[str | None] = set()
+    reached: set[Name] = set()
     for node in graph:
         if node.name not in chosen:
             continue
@@ -74,9 +77,11 @@ def _reached_from_linear(graph: ir.Graph, rows: dict, chosen: set) -> set:  # ty
     return reached
 
 
-def _reaching_linear(graph: ir.Graph, rows: dict, chosen: set, readers: dict) -> set:  # type: ignore[type-arg]
+def _reaching_linear(
+    graph: ir.Graph, rows: Rows, chosen: Collection[Name], readers: Mapping[int, Sequence[ir.Node]]
+) -> set[Name]:
     """Chosen nodes with a linear node among their descendants through chosen nodes."""
-    reaching: set[str | None] = set()
+    reaching: set[Name] = set()
     for node in reversed(graph):
         if node.name in chosen and (
             rows[node.name].kind is Kind.LINEAR
