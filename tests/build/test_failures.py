@@ -195,11 +195,18 @@ def test_an_output_that_is_there_is_kept_without_force(given: Path, tmp_path: Pa
     assert (tmp_path / "out.ekb").read_text() == "mine"
 
 
+def heed_interrupts() -> None:
+    """A shell's background jobs, the tests among them, ignore SIGINT, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(given: Path, output: Path, stage: str) -> "subprocess.Popen[str]":
     """A build that has reached a stage and stands there."""
     program = SLOW.format(stage=stage)
     command = [sys.executable, "-c", program, *words(given, output)]
-    build = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    build = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     assert build.stderr is not None
     while "reached" not in (line := build.stderr.readline()):
         assert line, "it ended before"
@@ -211,7 +218,10 @@ def started(given: Path, output: Path, stage: str) -> "subprocess.Popen[str]":
 def test_an_interrupted_build_leaves_nothing(stage: str, sent: signal.Signals, given: Path, tmp_path: Path) -> None:
     build = started(given, tmp_path / "out.ekb", stage)
     build.send_signal(sent)
-    _, said = build.communicate(timeout=30)
+    try:
+        _, said = build.communicate(timeout=30)
+    finally:
+        build.kill()
     assert build.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in said
     assert not list(tmp_path.iterdir())
