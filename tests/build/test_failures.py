@@ -23,7 +23,8 @@ from edgekit.core.errors import ExitCode
 
 COMMAND = "import sys; from edgekit.cli.main import main; sys.exit(main())"
 SLOW = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, tests among them, ignore it
 import edgekit.build.pipeline as pipeline
 from edgekit.cli.main import main
 whole = pipeline.{stage}
@@ -195,18 +196,11 @@ def test_an_output_that_is_there_is_kept_without_force(given: Path, tmp_path: Pa
     assert (tmp_path / "out.ekb").read_text() == "mine"
 
 
-def heed_interrupts() -> None:
-    """A shell's background jobs, the tests among them, ignore SIGINT, and so would what they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def started(given: Path, output: Path, stage: str) -> "subprocess.Popen[str]":
     """A build that has reached a stage and stands there."""
     program = SLOW.format(stage=stage)
     command = [sys.executable, "-c", program, *words(given, output)]
-    build = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
-    )
+    build = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert build.stderr is not None
     while "reached" not in (line := build.stderr.readline()):
         assert line, "it ended before"
