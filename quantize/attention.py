@@ -5,7 +5,7 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from edgekit.quantize.canonical import constant
-from edgekit.quantize.roles import Kind, role
+from edgekit.quantize.roles import is_linear
 
 GAIN_WANTED = 0.7  # keep them float where that leaves less than this share of the held-out error
 
@@ -15,14 +15,9 @@ def score_projections(model: ir.Model, integer: Collection[str]) -> frozenset[st
     another linear node (the query and key projections of attention)."""
     found = set()
     for node in model.graph:
-        if node.name in integer and _is_linear(node) and _reaches_scores(node):
+        if node.name in integer and is_linear(node) and _reaches_scores(node):
             found.add(str(node.name))
     return frozenset(found)
-
-
-def _is_linear(node: ir.Node) -> bool:
-    row = role(node)
-    return row is not None and row.kind is Kind.LINEAR
 
 
 def _reaches_scores(start: ir.Node) -> bool:
@@ -30,7 +25,7 @@ def _reaches_scores(start: ir.Node) -> bool:
     ahead: list[tuple[ir.Node, bool]] = [(r, False) for v in start.outputs for r in v.consumers()]
     while ahead:
         node, multiplied = ahead.pop()
-        if (id(node), multiplied) in seen or _is_linear(node):
+        if (id(node), multiplied) in seen or is_linear(node):
             continue
         seen.add((id(node), multiplied))
         if node.op_type == "Softmax" and multiplied:

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import onnx_ir as ir
 
-from edgekit.quantize.interpreter import Array, NodeRunner, walk
+from edgekit.quantize.interpreter import Array, float_step, walk
 from edgekit.quantize.quantized import QParams
 
 BLURRED: Final = (0.06, 0.03)
@@ -18,13 +18,8 @@ def rounding_errors(
     model: ir.Model, activations: Mapping[str, QParams], samples: Sequence[Mapping[str, Array]], *, threads: int
 ) -> dict[str, float]:
     """Per 8-bit tensor: root mean square of its own rounding error over its standard deviation, in float."""
-
-    def step(node: ir.Node, inputs: list[list[Array]]) -> list[list[Array]]:
-        runner = NodeRunner(node, threads=threads)
-        return [runner(arrays) for arrays in inputs]
-
     errors: dict[str, float] = {}
-    for _, tensors in walk(model, samples, step):
+    for _, tensors in walk(model, samples, float_step(threads)):
         for name, column in tensors.items():
             params = activations.get(name)
             if params is None:

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from edgekit.core.errors import BadInput
-from edgekit.quantize.interpreter import Array, NodeRunner, walk
+from edgekit.quantize.interpreter import Array, float_step, walk
 from edgekit.quantize.observers import Histogram, Interval, Observer, observer
-from edgekit.quantize.roles import Kind, role
+from edgekit.quantize.roles import is_linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,12 @@ def calibrate(
         raise BadInput("calibration", "there is no sample", "give a folder of images, .npy or .npz files")
     inputs = {str(v.name) for v in model.graph.inputs}
     outputs = {str(v.name) for v in model.graph.outputs}
-    linear = {n.name for n in model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR}
-    runners: dict[str, NodeRunner] = {}
+    linear = {n.name for n in model.graph if is_linear(n)}
+    step = float_step(threads)
     seen: dict[str, Observer] = {}
     result = Calibration(len(samples), tuple(sorted(chosen)))
     broken: list[str] = []
     blank: dict[str, list[str]] = {}
-
-    def step(node: ir.Node, arrays: list[list[Array]]) -> list[list[Array]]:
-        runner = runners.get(str(node.name))
-        if runner is None:
-            runner = runners[str(node.name)] = NodeRunner(node, threads=threads)
-        return [runner(a) for a in arrays]
 
     for index in range(len(samples)):
         sample = samples[index]

@@ -76,3 +76,11 @@ def text(node: ir.Node, name: str, default: str) -> str:
     """A STRING attribute."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_string()
+
+
+def clamp_bounds(clamp: ir.Node) -> tuple[float, float]:
+    """Bounds of a Relu or of a Clip with constant bounds."""
+    if clamp.op_type == "Relu":
+        return 0.0, np.inf
+    lo, hi = [*(constant(v) for v in clamp.inputs[1:]), None, None][:2]
+    return (-np.inf if lo is None else float(lo.flat[0])), (np.inf if hi is None else float(hi.flat[0]))

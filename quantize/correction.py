@@ -17,9 +17,10 @@ from edgekit.quantize.calibration import channel_mean
 from edgekit.quantize.canonical import constant, input_name
 from edgekit.quantize.interpreter import Array, walk
 from edgekit.quantize.quantized import QParams, QuantizedModel, QWeight
+from edgekit.quantize.roles import is_linear
 from edgekit.quantize.rounding import covariance, round_by_output
 from edgekit.quantize.simulate import add_bias, linear_runner, real_weight, stepper
-from edgekit.quantize.solver import Parameters
+from edgekit.quantize.solver import Parameters, fused_outputs
 from edgekit.quantize.weights import WeightSet, channel_axis, from_rows, round_to_nearest, rows_of, weight_scales
 
 BIAS_LIMIT: Final = 2**30  # half of int32: the products are added to it
@@ -52,6 +53,7 @@ def quantize_linear(
     """
     activations, found_weights, found_biases = parameters.activations, {}, {}
     output_params = {**parameters.output_hint, **activations}
+    fused = fused_outputs(model.graph, integer)
 
     def quantize_one(node: ir.Node, inputs: list[NDArray[np.float32]]) -> tuple[QWeight, NDArray[np.float64] | None]:
         weight = np.asarray(constant(node.inputs[1]), np.float64)
@@ -61,7 +63,7 @@ def quantize_linear(
             scales = np.full_like(scales, scales.max())
         bias = float_bias(node)
         source = activations[input_name(node, 0)]
-        scales = _fit_accumulator(scales, bias, source, output_params.get(_result_name(node, integer)))
+        scales = _fit_accumulator(scales, bias, source, output_params.get(_result_name(node, fused)))
         if corrections.round_by_output and inputs and node.op_type != "ConvTranspose":
             q = round_by_output(rows, scales, covariance(node, inputs, weight.shape), weights)
         else:
@@ -95,14 +97,9 @@ def quantize_linear(
             pass
     else:
         for node in model.graph:
-            if node.name in integer and is_weighted(node):
+            if node.name in integer and is_linear(node):
                 linear(node, [])
     return QuantizedModel(model, integer, activations, found_weights, found_biases, parameters.output_hint)
-
-
-def is_weighted(node: ir.Node) -> bool:
-    """Whether a chosen node has weights of its own (a linear node)."""
-    return node.op_type in ("Conv", "ConvTranspose", "Gemm", "MatMul") and constant(node.inputs[1]) is not None
 
 
 def float_bias(node: ir.Node) -> NDArray[np.float64] | None:
@@ -123,13 +120,10 @@ def shrunk_mean(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(mean * np.clip(1 - uncertainty / np.maximum(mean**2, 1e-300), 0, 1))
 
 
-def _result_name(node: ir.Node, integer: frozenset[str]) -> str:
+def _result_name(node: ir.Node, fused: frozenset[str]) -> str:
     """The tensor that a linear node's accumulator is rounded to: its clamp's, where it is fused."""
     value = node.outputs[0]
-    readers = value.consumers()
-    if len(readers) == 1 and readers[0].name in integer and readers[0].op_type in ("Relu", "Clip"):
-        return str(readers[0].outputs[0].name)
-    return str(value.name)
+    return str((value.consumers()[0].outputs[0] if value.name in fused else value).name)
 
 
 def _fit_accumulator(

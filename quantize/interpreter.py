@@ -99,6 +99,19 @@ def _element_type(value: ir.Value) -> int:
 Step = Callable[[ir.Node, list[list[Array]]], list[list[Array]]]
 
 
+def float_step(threads: int) -> Step:
+    """The float network itself. A node's session is made once and serves every walk with this step."""
+    runners: dict[str, NodeRunner] = {}
+
+    def step(node: ir.Node, inputs: list[list[Array]]) -> list[list[Array]]:
+        runner = runners.get(str(node.name))
+        if runner is None:
+            runner = runners[str(node.name)] = NodeRunner(node, threads=threads)
+        return [runner(arrays) for arrays in inputs]
+
+    return step
+
+
 def walk(
     model: ir.Model, samples: Sequence[Mapping[str, Array]], step: Step
 ) -> Iterator[tuple[ir.Node | None, dict[str, list[Array]]]]:

@@ -140,6 +140,12 @@ def role(node: ir.Node) -> Role | None:
     return row if row is not None and all(holds(node) for holds in row.when) and _data_is_float(node, row) else None
 
 
+def is_linear(node: ir.Node) -> bool:
+    """Whether the node has constant weights of its own and an int32 accumulator in 8 bits."""
+    row = role(node)
+    return row is not None and row.kind is Kind.LINEAR
+
+
 def data_inputs(node: ir.Node, row: Role) -> tuple[ir.Value, ...]:
     """The inputs that are 8-bit tensors when the node computes in integers."""
     picked = node.inputs if row.data is None else [node.inputs[i] for i in row.data]

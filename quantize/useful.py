@@ -9,7 +9,7 @@ from typing import Final
 
 import onnx_ir as ir
 
-from edgekit.quantize.canonical import constant, real
+from edgekit.quantize.canonical import clamp_bounds, real
 from edgekit.quantize.observers import Interval
 
 _SIGMOID_FLAT: Final = 8.0  # beyond it a sigmoid is within 0.0004 of its end, x * sigmoid(x) within 0.003
@@ -39,11 +39,8 @@ def _seen_by(node: ir.Node, value: ir.Value) -> Interval:
         case "HardSigmoid":
             alpha, beta = real(node, "alpha", 0.2), real(node, "beta", 0.5)
             return Interval(-beta / alpha, (1 - beta) / alpha) if alpha > 0 else _ALL
-        case "Relu":
-            return Interval(0.0, inf)
-        case "Clip":
-            lo, hi = (constant(v) for v in (*node.inputs[1:], None, None)[:2])
-            return Interval(-inf if lo is None else float(lo), inf if hi is None else float(hi))
+        case "Relu" | "Clip":
+            return Interval(*clamp_bounds(node))
         case "Mul":
             gate = next((v for v in node.inputs if v is not None and v is not value), None)
             producer = gate.producer() if gate is not None else None

@@ -20,12 +20,13 @@ from edgekit.core.artifact import LoadableArtifact
 from edgekit.core.bundle import Bundle
 from edgekit.core.errors import BadInput, EdgekitError, EnvironmentFault, RuntimeRefuses, Unsupported, UsageError
 from edgekit.core.files import write_atomic
+from edgekit.core.geometry import Geometry
 from edgekit.core.manifest import ArtifactEntry, Manifest
 from edgekit.core.metrics import nrmse
 from edgekit.core.postprocess import Result
 from edgekit.core.preprocess import ImageLike, Preprocess
 from edgekit.core.state import state_folder
-from edgekit.core.tensors import unpack_arrays
+from edgekit.core.tensors import read_arrays, unpack_arrays
 from edgekit.core.threads import usable_cpus
 from edgekit.runtimes.compiled_cache import cpu_features
 from edgekit.runtimes.registry import installed
@@ -62,35 +63,31 @@ class Model:
 
         Gives what the bundle's task makes of the outputs. Raises `BadInput` for what the model cannot take.
         """
-        if isinstance(source, Mapping):
-            return self.manifest.postprocess(self._session(source))
-        if isinstance(source, str | Path) and Path(source).suffix in (".npy", ".npz"):
-            return self.manifest.postprocess(self._session(self.arrays(Path(source))))
-        name, preprocess = self._image_input()
-        tensor, geometry = preprocess.prepare(source)
-        return self.manifest.postprocess(self._session({name: tensor}), geometry)
+        return self.infer(source)[1]
 
     def outputs(self, source: ImageLike | Mapping[str, Array]) -> Arrays:
         """As `run`, without the task: the outputs by name."""
+        inputs, _ = self._inputs(source)
+        return self._session(inputs)
+
+    def infer(self, source: ImageLike | Mapping[str, Array]) -> tuple[Arrays, Result]:
+        """The outputs by name and what the task makes of them, in one run."""
+        inputs, geometry = self._inputs(source)
+        outputs = self._session(inputs)
+        return outputs, self.manifest.postprocess(outputs, geometry)
+
+    def _inputs(self, source: ImageLike | Mapping[str, Array]) -> tuple[Mapping[str, Array], Geometry | None]:
         if isinstance(source, Mapping):
-            return self._session(source)
+            return source, None
         if isinstance(source, str | Path) and Path(source).suffix in (".npy", ".npz"):
-            return self._session(self.arrays(Path(source)))
+            return self.arrays(Path(source)), None
         name, preprocess = self._image_input()
-        return self._session({name: preprocess(source)})
+        tensor, geometry = preprocess.prepare(source)
+        return {name: tensor}, geometry
 
     def arrays(self, path: Path) -> dict[str, Array]:
         """The inputs in an .npz by name, or in an .npy for a model of one input."""
-        try:
-            loaded = np.load(path, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {self.manifest.inputs[0].name: loaded}
-            with loaded:
-                return {name: loaded[name] for name in loaded.files}
-        except (OSError, ValueError, EOFError) as error:
-            raise BadInput(
-                str(path), f"not a readable array file: {error}", "write it with numpy.save or savez"
-            ) from None
+        return read_arrays(path, where=str(path), only=self.manifest.inputs[0].name)
 
     def _image_input(self) -> tuple[str, Preprocess]:
         found = self.manifest.image_input()

@@ -5,6 +5,7 @@ reproduce.
 """
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,11 +21,11 @@ from edgekit.build.tools import tool_versions
 from edgekit.compile.target import Emitted
 from edgekit.core.errors import Refusal, RuntimeRefuses
 from edgekit.core.manifest import GoldenError, Manifest, Precision, Provenance
+from edgekit.core.preprocess import Preprocess
 from edgekit.core.profile import DeviceProfile, load_profile
 from edgekit.quantize.recipe import Choice, Recipe
 
 TFLITE: Final = "model.tflite"
-_TAKES: Final = ("litert", "openvino")
 _WHY: Final = "the file as it was given"
 
 
@@ -59,7 +60,7 @@ def build_as_is(options: BuildOptions) -> tuple[Manifest, Recipe]:
             ships.append(found)
     if refusals and (options.runtimes or not ships):
         raise RuntimeRefuses(refusals)
-    return _write(options, source, profile, ships, golden, refusals)
+    return _write(options, source, preprocess, profile, ships, golden, refusals)
 
 
 def _no_tflite(name: str) -> Refusal:
@@ -94,6 +95,7 @@ def _in_openvino(source: ImportedTflite, precision: Precision, golden: list[Gold
 def _write(
     options: BuildOptions,
     source: ImportedTflite,
+    preprocess: Mapping[str, Preprocess],
     profile: DeviceProfile,
     ships: list[Candidate],
     golden: list[Golden],
@@ -110,7 +112,6 @@ def _write(
         entry, more = assemble.entry_of(candidate, golden, None, profile)
         entries.append(replace(entry, golden=tuple(map(_room, entry.golden)), notes=(_WHY,)))
         blobs |= more
-    first = resolve.preprocess_for(options, source.inputs)
     manifest = Manifest(
         model=options.output.stem,
         version=edgekit.__version__,
@@ -118,7 +119,7 @@ def _write(
         outputs=source.outputs,
         artifacts=tuple(entries),
         profile=profile.name,
-        preprocess=first,
+        preprocess=preprocess,
         postprocess=resolve.task_for(options),
         golden=samples,
         refusals=tuple(refusals),

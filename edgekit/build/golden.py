@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgekit.core.artifact import Port
+from edgekit.core.metrics import nrmse
 from edgekit.quantize.observers import Interval
 
 Array = NDArray[np.generic]
@@ -46,19 +47,8 @@ def relative_errors(
     `least`: root mean square per output that stands in for a smaller one. An output that is nearly zero on some edge
     input is not wrong because the last bits of two engines differ.
     """
-    errors = {}
-    for name, a in want.items():
-        b = got[name]
-        if a.shape != b.shape:
-            errors[name] = float("inf")
-        else:
-            x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-            if not np.isfinite(y).all():
-                errors[name] = float("inf")
-            else:
-                size = max(float(np.linalg.norm(x)), (least or {}).get(name, 0.0) * x.size**0.5)
-                errors[name] = float(np.linalg.norm(y - x)) / (size or 1.0)
-    return errors
+    sizes = least or {}
+    return {name: nrmse(got[name], array, least=sizes.get(name, 0.0)) for name, array in want.items()}
 
 
 def usual_sizes(outputs: Sequence[Mapping[str, Array]]) -> dict[str, float]:

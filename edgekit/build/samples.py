@@ -9,18 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgekit.core.artifact import Port
 from edgekit.core.errors import BadInput, UsageError
+from edgekit.core.images import IMAGE_SUFFIXES
 from edgekit.core.preprocess import Preprocess
-from edgekit.core.tensors import pack_arrays
+from edgekit.core.tensors import pack_arrays, read_arrays
 from edgekit.quantize.calibration import Sample, Samples
 
-IMAGE_SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".ppm", ".pgm"})
 Array = NDArray[np.generic]
 
 
@@ -140,7 +139,8 @@ class _ArrayFiles:
 
     def __getitem__(self, index: int, /) -> Sample:
         path = self.files[index]
-        return Sample(path.name, checked(_load_arrays(path), self.inputs, path.name))
+        arrays = read_arrays(path, where=f"calibration sample {path.name}", only="")
+        return Sample(path.name, checked(arrays, self.inputs, path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,23 +236,6 @@ class _Kept:
     def __getitem__(self, index: int, /) -> Sample:
         sample = self.files[index]
         return Sample(f"sample {index}", sample.arrays)
-
-
-def _load_arrays(path: Path) -> dict[str, Array]:
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"": loaded}
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise BadInput(
-            f"calibration sample {path.name}", f"not a numpy file: {error}", "write it with numpy.savez"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - zipfile and zlib raise their own kinds for damaged archives
-        raise BadInput(
-            f"calibration sample {path.name}", f"damaged: {error}", "write it again with numpy.savez"
-        ) from None
 
 
 @lru_cache(maxsize=4)

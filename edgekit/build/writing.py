@@ -18,7 +18,7 @@ from edgekit.quantize import calibration
 from edgekit.quantize.integers import FILE, pack_integers
 from edgekit.quantize.quantized import QuantizedModel
 from edgekit.quantize.recipe import Recipe
-from edgekit.quantize.roles import Kind, role
+from edgekit.quantize.roles import is_linear
 from edgekit.quantize.weights import WeightSet
 
 
@@ -103,7 +103,7 @@ def _manifest(work: Work, outcome: Outcome) -> Manifest:
 def _notes(work: Work, outcome: Outcome) -> list[str]:
     notes = [*work.imported.notes, *(outcome.seen.remarks if outcome.seen else []), *outcome.remarks]
     if outcome.seen is not None and not outcome.recipe.integer_nodes and work.options.precision != "fp32":
-        linear = [n for n in work.imported.model.graph if (r := role(n)) is not None and r.kind is Kind.LINEAR]
+        linear = [n for n in work.imported.model.graph if is_linear(n)]
         notes.append(f"0 operators were quantized: the model has {len(linear)} with constant weights")
     if work.options.random_data:
         notes.append("calibrated on random data: INT8 accuracy is no promise")

@@ -10,10 +10,9 @@ from edgekit.cli.arguments import add_bundle, add_json, add_precision, add_runti
 from edgekit.cli.terminal import print_json
 from edgekit.core.errors import BadInput, ExitCode, UsageError
 from edgekit.core.files import write_atomic
+from edgekit.core.images import IMAGE_SUFFIXES
 from edgekit.core.record import to_plain
 from edgekit.core.results import Boxes, Labels, Regions, Result, Text
-
-IMAGE_SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".ppm", ".pgm"})
 
 DESCRIPTION: Final = """\
 Run a bundle on images, .npy or .npz files, or folders of them, and print what it finds.
@@ -46,9 +45,9 @@ def run(args: Namespace) -> ExitCode:
         print(f"edgekit: passed over {passed.label}: {passed.why}", file=sys.stderr)
     documents = []
     for file in files:
+        outputs, result = model.infer(file)
         if args.raw is not None:
-            write_atomic(args.raw, [pack_arrays(model.outputs(file))])
-        result = model.run(file)
+            write_atomic(args.raw, [pack_arrays(outputs)])
         if isinstance(result, Labels):
             result = Labels(result.labels[: args.top])
         documents.append({"input": str(file), **_document(result)})

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from edgekit.quantize.canonical import CANONICAL_OPSET, constant, integer
+from edgekit.quantize.canonical import CANONICAL_OPSET, clamp_bounds, constant, integer
 from edgekit.quantize.interpreter import IR_VERSION
 from edgekit.quantize.quantized import QParams, QuantizedModel
 from edgekit.quantize.roles import Kind, data_inputs, role
@@ -268,15 +268,6 @@ def _saturation_clamps(clamp: ir.Node, params: QParams) -> bool:
     """Whether the 8-bit result cannot leave the clamp's bounds by more than half a step."""
     lo, hi = clamp_bounds(clamp)
     return params.lo >= lo - params.scale / 2 and params.hi <= hi + params.scale / 2
-
-
-def clamp_bounds(clamp: ir.Node) -> tuple[float, float]:
-    """Bounds of a Relu or of a Clip with constant bounds."""
-    if clamp.op_type == "Relu":
-        return 0.0, np.inf
-    bounds = [constant(v) for v in clamp.inputs[1:]] + [None, None]
-    lo, hi = bounds[:2]
-    return (-np.inf if lo is None else float(lo)), (np.inf if hi is None else float(hi))
 
 
 def output_channels(node: ir.Node, weight_shape: tuple[int, ...]) -> int:

@@ -21,6 +21,8 @@ from edgekit.core.png import SIGNATURE, check_png, png_header
 if TYPE_CHECKING:
     from PIL import Image
 
+# How pictures are named in a folder; what a file is, its content says.
+IMAGE_SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".ppm", ".pgm"})
 MAX_PIXELS: Final = 50_000_000
 MAX_FILE_BYTES: Final = 1 << 29
 FORMATS: Final = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF", "PPM")

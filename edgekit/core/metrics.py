@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating]
 
 
-def nrmse(got: NDArray[np.generic], want: NDArray[np.generic]) -> float:
+def nrmse(got: NDArray[np.generic], want: NDArray[np.generic], *, least: float = 0.0) -> float:
     """|got - want| / |want| over all elements (Euclidean). Infinite for another shape or values that are not finite.
 
-    Where `want` is all zero, the error itself is given.
+    `least`: root mean square that stands in for a smaller one of `want`. Where both are zero, the error itself.
 
     >>> nrmse(np.array([3.0, 4.5]), np.array([3.0, 4.0]))
     0.1
@@ -27,7 +27,7 @@ def nrmse(got: NDArray[np.generic], want: NDArray[np.generic]) -> float:
     got, want = (x.astype(np.float64 if is_real else np.complex128) for x in (got, want))
     if not (np.isfinite(got).all() and np.isfinite(want).all()):
         return math.inf
-    size = float(np.linalg.norm(want))
+    size = max(float(np.linalg.norm(want)), least * math.sqrt(want.size))
     return float(np.linalg.norm(got - want)) / (size or 1.0)
 
 

@@ -5,12 +5,14 @@ import math
 import struct
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgekit.core.errors import BadInput
+from edgekit.core.files import read_input
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _NUMERIC: Final = "biufc"
@@ -32,6 +34,12 @@ def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
             np.lib.format.write_array(member, little, (1, 0), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", _DATE), member.getvalue())
     return buffer.getvalue()
+
+
+def read_arrays(path: Path, *, where: str, only: str) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an `.npz` by name, or the one of an `.npy` under the name `only`. Raises as `unpack_arrays`."""
+    raw = read_input(path)
+    return {only: unpack_array(raw, where=where)} if path.suffix == ".npy" else unpack_arrays(raw, where=where)
 
 
 def unpack_arrays(raw: bytes, *, where: str, limit: int = 1 << 30) -> dict[str, NDArray[np.generic]]:

@@ -1,6 +1,7 @@
 import io
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from edgekit.core.errors import BadInput
-from edgekit.core.tensors import pack_arrays, unpack_array, unpack_arrays
+from edgekit.core.tensors import pack_arrays, read_arrays, unpack_array, unpack_arrays
 
 dtypes = st.sampled_from(["float32", "float64", "float16", "int8", "uint8", "int64", "bool", ">f4", ">i8"])
 arrays = hnp.arrays(dtypes, hnp.array_shapes(min_dims=0, min_side=0, max_side=4))
@@ -84,3 +85,17 @@ def test_what_is_no_array_file_is_refused(raw: bytes) -> None:
         unpack_arrays(raw, where="test")
     with pytest.raises(BadInput):
         unpack_array(raw, where="test")
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.npy"])
+def test_a_damaged_file_of_arrays_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    whole = {"x.npz": pack_arrays({"a": np.zeros(9)}), "x.npy": b"\x93NUMPY\x01\x00"}[name]
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadInput, match="sample 3"):
+        read_arrays(path, where="sample 3", only="x")
+
+
+def test_a_single_array_takes_the_name_it_is_given(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    assert read_arrays(tmp_path / "x.npy", where="here", only="input")["input"].tolist() == [0, 1, 2]

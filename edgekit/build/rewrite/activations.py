@@ -15,8 +15,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from edgekit.build.importing.editing import become
-from edgekit.build.rewrite.matching import input_of, nodes
-from edgekit.quantize.canonical import constant, real
+from edgekit.build.rewrite.matching import nodes
+from edgekit.quantize.canonical import clamp_bounds, constant, real
 
 _Grid = NDArray[np.float64]
 _LARGEST_CONE: Final = 12
@@ -47,7 +47,7 @@ _KNOWN: Final[tuple[tuple[str, dict[str, str], _Grid], ...]] = (
 _BENDS: Final = frozenset(("Clip", "Erf", "HardSigmoid", "Relu", "Tanh"))  # no such function is known without one
 _EVALUATE: Final[dict[str, Callable[[ir.Node, list[_Grid]], _Grid]]] = {
     "Add": lambda node, v: v[0] + v[1],
-    "Clip": lambda node, v: np.clip(v[0], *_bounds(node)),
+    "Clip": lambda node, v: np.clip(v[0], *clamp_bounds(node)),
     "Div": lambda node, v: v[0] / v[1],
     "Erf": lambda node, v: _erf(v[0]),
     "HardSigmoid": lambda node, v: _hard_sigmoid(v[0], real(node, "alpha", 0.2), real(node, "beta", 0.5)),
@@ -176,11 +176,3 @@ def _evaluate(node: ir.Node, values: dict[int, _Grid]) -> _Grid:
                 values[id(value)] = _evaluate(maker, values)
         operands.append(values[id(value)])
     return _EVALUATE[node.op_type](node, operands)
-
-
-def _bounds(node: ir.Node) -> tuple[float, float]:
-    bounds = []
-    for index, default in ((1, -np.inf), (2, np.inf)):
-        array = constant(input_of(node, index))
-        bounds.append(default if array is None else float(array.reshape(-1)[0]))
-    return bounds[0], bounds[1]

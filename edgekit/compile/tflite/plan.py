@@ -15,7 +15,7 @@ import onnx_ir as ir
 from edgekit.compile.tflite.axes import Axes
 from edgekit.compile.tflite.lowering import Lower, broken
 from edgekit.compile.tflite.views import View
-from edgekit.quantize.canonical import constant
+from edgekit.quantize.canonical import clamp_bounds, constant
 from edgekit.quantize.quantized import QParams, QuantizedModel
 
 INF: Final = float("inf")
@@ -77,13 +77,9 @@ def clamp_of(node: ir.Node | None) -> Clamp | None:
     """The bounds if the node is a Relu or a Clip with constant bounds of a float tensor."""
     if node is None or node.outputs[0].dtype != ir.DataType.FLOAT:
         return None
-    if node.op_type == "Relu":
-        return Clamp(0.0, INF)
-    if node.op_type != "Clip" or any(v is not None and constant(v) is None for v in node.inputs[1:]):
+    if node.op_type not in ("Relu", "Clip") or any(v is not None and constant(v) is None for v in node.inputs[1:]):
         return None
-    bounds = [constant(v) for v in (*node.inputs[1:], None, None)[:2]]
-    lo, hi = (float(b) if b is not None else d for b, d in zip(bounds, (-INF, INF), strict=True))
-    return Clamp(lo, hi)
+    return Clamp(*clamp_bounds(node))
 
 
 def plan(

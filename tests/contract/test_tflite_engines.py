@@ -1,4 +1,7 @@
-"""LiteRT keeps the runtime contract."""
+"""Both engines that read TFLite files keep the runtime contract, on the same files.
+
+Needs numpy, pytest and one of the engines; the other's tests are skipped.
+"""
 
 from pathlib import Path
 
@@ -8,16 +11,11 @@ from edgekit.runtimes.runtime import Runtime
 from edgekit.testing import RuntimeContract
 from edgekit.testing.runtime_contract import Files
 
-pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
 GOLDEN = Path(__file__).parents[1] / "golden/contract"
 
 
-class TestLiteRt(RuntimeContract):
-    @pytest.fixture
-    def runtime(self) -> Runtime:
-        from edgekit.runtimes.litert import RUNTIME
-
-        return RUNTIME
+class TfliteContract(RuntimeContract):
+    """The contract on the golden TFLite files."""
 
     def affine(self, shape: tuple[int | None, ...]) -> Files:
         return golden("affine_" + "x".join("N" if size is None else str(size) for size in shape))
@@ -33,6 +31,24 @@ class TestLiteRt(RuntimeContract):
 
     def ignores_second(self) -> Files:
         return golden("ignores_second")
+
+
+class TestLiteRt(TfliteContract):
+    @pytest.fixture
+    def runtime(self) -> Runtime:
+        pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
+        from edgekit.runtimes.litert import RUNTIME
+
+        return RUNTIME
+
+
+class TestTfliteRuntime(TfliteContract):
+    @pytest.fixture
+    def runtime(self) -> Runtime:
+        pytest.importorskip("tflite_runtime", reason="tflite-runtime is not installed")
+        from edgekit.runtimes.tflite_runtime import RUNTIME
+
+        return RUNTIME
 
 
 def golden(name: str) -> Files:
